@@ -95,7 +95,7 @@ def _report_stale(match: Match, url: str, now: datetime) -> None:
             extra={"action": "stale", **detail},
         )
     if match.scraper_status != ScraperStatus.STALE:
-        lifecycle.mark_stale(match_id=match.pk, now=now)
+        lifecycle.mark_stale(match.pk)
 
 
 def _close_dead_tasks(now: datetime) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -49,41 +48,28 @@ def sync_at_milestone(ref: MatchRef, *, now: datetime) -> int:
     return journal.open_tasks([_task(ref, Resource.FULL, now, priority=ref.match.priority)], now=now)
 
 
-@dataclass(frozen=True)
-class FinalChecks:
-    """Which parts of a match that has ended are stored. None: the part cannot be expected."""
-
-    result: bool | None
-    score: bool | None
-    figures: bool | None
-    events: bool | None
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return tuple(name for name, is_there in asdict(self).items() if is_there is False)
-
-
-def check(match: Match) -> FinalChecks:
-    """Checks which parts of a match are stored, from all its sources."""
+def check(match: Match) -> dict[str, bool | None]:
+    """Returns which parts of a match are stored, from all its sources. None: the part cannot be expected."""
     refs = [ref for ref in match.refs.select_related("source", "match") if not ref.source.is_pushed]
     if not refs:  # it was sent to us: there is no source for missing parts
         has_result = bool(match.payload.get("result"))
-        return FinalChecks(result=has_result or None, score=_has_score(match) or None, figures=None, events=None)
-    has_gaps = any(ref.has_gap for ref in _still_readable(refs))
+        return {"result": has_result or None, "score": _has_score(match) or None, "figures": None, "events": None}
+    # A gap at a source that removed the match cannot be filled there.
+    readable = [ref for ref in refs if ref.gone_at is None and ref.source.is_enabled] or refs
+    has_gaps = any(ref.has_gap for ref in readable)
     if match.status != Status.COMPLETED:  # called off: there may be no result and no score
-        return FinalChecks(result=None, score=None, figures=None, events=not has_gaps)
+        return {"result": None, "score": None, "figures": None, "events": not has_gaps}
     has_figures = any(_has_figures(ref) for ref in refs)
-    return FinalChecks(
-        result=bool(match.payload.get("result")),
-        score=_has_score(match),
-        figures=PlayerFigure.objects.filter(match=match).exists() if has_figures else None,
-        events=not has_gaps and bool(complete_refs(refs)),
-    )
+    return {
+        "result": bool(match.payload.get("result")),
+        "score": _has_score(match),
+        "figures": PlayerFigure.objects.filter(match=match).exists() if has_figures else None,
+        "events": not has_gaps and bool(complete_refs(refs)),
+    }
 
 
-def _still_readable(refs: Sequence[MatchRef]) -> Sequence[MatchRef]:
-    """Returns those that can still be read: a gap at a source that removed the match cannot be filled there."""
-    return [ref for ref in refs if ref.gone_at is None and ref.source.is_enabled] or refs
+def missing_parts(found: Mapping[str, bool | None]) -> list[str]:
+    return [name for name, is_there in found.items() if is_there is False]
 
 
 def _has_score(match: Match) -> bool:
@@ -101,29 +87,23 @@ def settle_ended(now: datetime) -> list[int]:
     """Takes one step with each match that has ended and is not settled; returns the ids of those checked anew."""
     is_new_end = Q(final_sync_at=None) | Q(final_sync_at__lt=F("completed_at"))
     waiting = Match.objects.filter(is_new_end, lifecycle=MatchLifecycle.COMPLETED, merged_into=None)
-    waiting = waiting.exclude(completed_at=None).exclude(_is_being_read()).order_by("-completed_at")
-    rows = waiting.values_list("pk", "final_checks", "completed_at")
-    due = [pk for pk, checks, ended_at in rows if ended_at is not None and not _rests(checks, ended_at, now)]
-    return [match_id for match_id in due[:AT_ONCE] if _settle_safely(match_id, now)]
-
-
-def _is_being_read() -> Exists:
-    """Excludes matches with open final reads: many that wait for one source must not delay the others."""
+    # Those with open final reads are left out: many that wait for one source must not delay the others.
     where = {f"ref__{name}": value for name, value in READABLE.items()}
-    open_tasks = ScrapeTask.objects.filter(resource__in=LAST_READS, state__in=OPEN_STATES, **where)
-    return Exists(open_tasks.filter(ref__match=OuterRef("pk")))
-
-
-def _settle_safely(match_id: int, now: datetime) -> bool:
-    """A match that cannot be checked does not stop the others."""
-    try:
-        return _settle(match_id, now)
-    except DATABASE_AWAY:
-        raise
-    except Exception:
-        extra = {"action": "match_not_settled", "match_id": match_id}
-        logger.exception("Match %s has ended and could not be checked", match_id, extra=extra)
-        return False
+    open_reads = ScrapeTask.objects.filter(resource__in=LAST_READS, state__in=OPEN_STATES, **where)
+    waiting = waiting.exclude(completed_at=None).exclude(Exists(open_reads.filter(ref__match=OuterRef("pk"))))
+    rows = waiting.order_by("-completed_at").values_list("pk", "final_checks", "completed_at")
+    due = [pk for pk, checks, ended_at in rows if ended_at is not None and not _rests(checks, ended_at, now)]
+    checked = []
+    for match_id in due[:AT_ONCE]:
+        try:
+            if _settle(match_id, now):
+                checked.append(match_id)
+        except DATABASE_AWAY:
+            raise
+        except Exception:  # a match that cannot be checked does not stop the others
+            extra = {"action": "match_not_settled", "match_id": match_id}
+            logger.exception("Match %s has ended and could not be checked", match_id, extra=extra)
+    return checked
 
 
 def _rests(checks: Mapping[str, Any], ended_at: datetime, now: datetime) -> bool:
@@ -143,18 +123,17 @@ def _settle(match_id: int, now: datetime) -> bool:
     refs = _readable(match)
     if ScrapeTask.objects.filter(ref__in=refs, resource__in=LAST_READS, state__in=OPEN_STATES).exists():
         return False
-    is_due = checks["reads"] == 0 or checks.get("again_at") is not None
-    if refs and is_due:
+    if refs and (checks["reads"] == 0 or checks.get("again_at") is not None):
         _open_last_reads(match, refs, is_first=checks["reads"] == 0, now=now)
         _note(match, {**checks, "reads": checks["reads"] + 1, "again_at": None})
         return False
-    return _check_and_note(match, checks, can_read=bool(refs), now=now)
+    _check_and_note(match, checks, can_read=bool(refs), now=now)
+    return True
 
 
 def _readable(match: Match) -> list[MatchRef]:
     """Returns the refs at which the match can still be read."""
-    refs = match.refs.filter(**READABLE)
-    return list(refs.select_related("source", "match"))
+    return list(match.refs.filter(**READABLE).select_related("source", "match"))
 
 
 def _open_last_reads(match: Match, refs: Sequence[MatchRef], *, is_first: bool, now: datetime) -> None:
@@ -172,39 +151,47 @@ def _task(ref: MatchRef, resource: Resource, now: datetime, *, priority: int = P
     return journal.NewTask(ref.source_id, ref.pk, resource, priority, run_at=now)
 
 
-def _check_and_note(match: Match, checks: Mapping[str, Any], *, can_read: bool, now: datetime) -> bool:
+def _check_and_note(match: Match, checks: Mapping[str, Any], *, can_read: bool, now: datetime) -> None:
     """Checks the match after its final reads, and plans further ones."""
-    found = check(match)
-    known = {**checks, **asdict(found), "missing": list(found.missing), "checked_at": as_utc_iso(now)}
-    if not found.missing:
+    known, missing, reads = *_checked(match, checks, now), checks["reads"]
+    if not missing:
         _note(match, {**known, "again_at": None}, final_sync_at=now)
         _report_settled(match)
-        return True
-    reads = checks["reads"]
+        return
+    extra = {"action": "match_incomplete", "match_id": match.pk, "missing": missing}
     if can_read and reads <= len(AGAIN_AFTER):
         again_at = now + AGAIN_AFTER[reads - 1]
         _note(match, {**known, "again_at": as_utc_iso(again_at)})
-        logger.warning(
-            "%s has ended, and there is no %s yet: read again at %s UTC",
-            match,
-            ", no ".join(found.missing),
-            f"{again_at:%H:%M:%S}",
-            extra={"action": "match_incomplete", "match_id": match.pk, "missing": list(found.missing)},
-        )
-        return True
+        text = "%s has ended, and there is no %s yet: read again at %s UTC"
+        logger.warning(text, match, ", no ".join(missing), f"{again_at:%H:%M:%S}", extra=extra)
+        return
     _note(match, {**known, "again_at": None, "given_up": True})
-    _report_incomplete(match, found, reads)
-    return True
+    logger.error(
+        "%s has ended, and after %d readings of all of it there is still no %s. Its last state stays served; check "
+        "its tasks and errors in the admin, and the source's own page",
+        match,
+        reads,
+        ", no ".join(missing),
+        extra=extra,
+    )
+    match_incomplete.send_robust(sender=Match, match_id=match.pk, missing=missing)
+
+
+def _checked(match: Match, checks: Mapping[str, Any], now: datetime) -> tuple[dict[str, Any], list[str]]:
+    """Returns the value of `final_checks` after a new check, and the missing parts."""
+    found = check(match)
+    missing = missing_parts(found)
+    return {**checks, **found, "missing": missing, "checked_at": as_utc_iso(now)}, missing
 
 
 def check_again(match_id: int, now: datetime) -> bool:
     """Checks a match that has changed since its last check; returns True if nothing is missing any more."""
     match = Match.objects.select_related("archive").get(pk=match_id)
     _read_corrected_figures(match, now)
-    found, checks = check(match), match.final_checks
-    known = {**checks, **asdict(found), "missing": list(found.missing), "checked_at": as_utc_iso(now)}
-    is_settled = not found.missing and bool(checks.get("missing"))
-    known["given_up"] = bool(found.missing and checks.get("given_up"))
+    checks = match.final_checks
+    known, missing = _checked(match, checks, now)
+    is_settled = not missing and bool(checks.get("missing"))
+    known["given_up"] = bool(missing and checks.get("given_up"))
     _note(match, known, final_sync_at=now if is_settled else None)
     if is_settled:
         _report_settled(match)
@@ -235,54 +222,30 @@ def _report_settled(match: Match) -> None:
     match_settled.send_robust(sender=Match, match_id=match.pk)
 
 
-def _report_incomplete(match: Match, found: FinalChecks, reads: int) -> None:
-    logger.error(
-        "%s has ended, and after %d readings of all of it there is still no %s. Its last state stays served; check "
-        "its tasks and errors in the admin, and the source's own page",
-        match,
-        reads,
-        ", no ".join(found.missing),
-        extra={"action": "match_incomplete", "match_id": match.pk, "missing": list(found.missing)},
-    )
-    match_incomplete.send_robust(sender=Match, match_id=match.pk, missing=list(found.missing))
-
-
 def complete_refs(refs: Sequence[MatchRef]) -> dict[int, str]:
-    """Returns the refs of matches that are over and of which nothing is missing, each with the reason."""
-    ended = [ref for ref in refs if _is_over(ref)]
-    counts = _event_counts(ended)
-    return {
-        ref.pk: f"complete already: {ref.payload['result']}"[:200]
-        for ref in ended
-        if _has_all_events(ref, *counts.get((ref.match_id, ref.source_id), (0, 0)))
-    }
+    """Returns the refs of matches that are over and of which nothing is missing, each with the reason.
 
-
-def _is_over(ref: MatchRef) -> bool:
-    """Returns whether both the match and its state at this source are completed, without a gap in the events."""
-    return (
-        ref.match.status == Status.COMPLETED
-        and ref.payload.get("status") == Status.COMPLETED
-        and bool(ref.payload.get("result"))
+    Both the match and its state at this source are completed, and its events have no gap. Events without numbers must
+    at least include every goal.
+    """
+    ended = [
+        ref
+        for ref in refs
+        if ref.match.status == ref.payload.get("status") == Status.COMPLETED
+        and ref.payload.get("result")
         and not ref.has_gap
-    )
-
-
-def _has_all_events(ref: MatchRef, total: int, goals: int) -> bool:
-    """Numbered events have no gap (see `_is_over`). Others must at least include every goal."""
-    if ref.events_seen:
-        return True
-    sides = (ref.payload.get("score") or {}).values()
-    return total > 0 and goals >= sum((side or {}).get("goals") or 0 for side in sides)
-
-
-def _event_counts(refs: Sequence[MatchRef]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Returns how many events are stored, and how many of them are goals, by match and source."""
-    rows = MatchEvent.objects.filter(match_id__in=[ref.match_id for ref in refs], is_current=True)
+    ]
+    stored = MatchEvent.objects.filter(match_id__in=[ref.match_id for ref in ended], is_current=True).order_by()
     counted = (
-        rows.exclude(action=EventAction.RETRACT)
-        .order_by()
+        stored.exclude(action=EventAction.RETRACT)
         .values_list("match_id", "source_id")
         .annotate(total=Count("pk"), goals=Count("pk", filter=Q(kind__in=GOALS)))
     )
-    return {(match_id, source_id): (total, goals) for match_id, source_id, total, goals in counted}
+    numbers = {(match_id, source_id): (total, goals) for match_id, source_id, total, goals in counted}
+    complete = {}
+    for ref in ended:
+        total, goals = numbers.get((ref.match_id, ref.source_id), (0, 0))
+        scored = sum((side or {}).get("goals") or 0 for side in (ref.payload.get("score") or {}).values())
+        if ref.events_seen or (total > 0 and goals >= scored):
+            complete[ref.pk] = f"complete already: {ref.payload['result']}"[:200]
+    return complete

@@ -37,14 +37,14 @@ def store(
     events: Sequence[Event],
     *,
     are_complete: bool,
-    sequence: int,
     now: datetime,
     others: Sequence[MatchRef] = (),
 ) -> EventChanges:
-    """Writes the difference between the stored events of this source and `events`.
+    """Writes the difference between the stored events of this source and `events`, for the match's next sequence.
 
     `others`: the refs of the match at its other sources. With none of them every event is served.
     """
+    sequence = ref.match.sequence + 1
     unique = {event.id: event for event in events}
     current = _current(ref, None if are_complete else list(unique))
     listed = [row for row in current.values() if row.action != EventAction.RETRACT]

@@ -104,14 +104,18 @@ def apply(
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now, is_read=not ref.source.is_pushed)
     # A change at a lighter source may change nothing that is served, but it is activity.
     is_active = is_changed or before[1]["payload"] != ref.payload
-    planned = poll_times.after_reading(ref, match, is_changed=is_active, pace=pace, now=attempt.now, state=ref.payload)
-    planned.write_to(ref)
-    counted = scrapers.count_update(ref, match, _update_of(ref, attempt))
+    poll_times.after_reading(ref, match, is_changed=is_active, pace=pace, now=attempt.now, state=ref.payload).write_to(
+        ref
+    )
+    latency_ms = 0 if attempt.is_replayed else attempt.latency_ms()  # an outage is not the latency of an update
+    scraper_id, was_healthy = scrapers.count_update(
+        ref, match, worker_id=attempt.worker_id, latency_ms=latency_ms, now=attempt.now
+    )
     crash_point("ingest.scraper")
     if is_changed:
-        write_snapshot(match, ref, counted.scraper_id, attempt, before=before[0]["payload"])
+        write_snapshot(match, ref, scraper_id, attempt, before=before[0]["payload"])
     crash_point("ingest.snapshot")
-    if was_failing or not counted.was_healthy:
+    if was_failing or not was_healthy:
         error_log.resolve(ref, now=attempt.now)
     _save(match, ref, payload.captured_at, before)
     crash_point("ingest.ref")
@@ -159,16 +163,12 @@ def _poll_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> IngestResult:
 
 
 def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], now: datetime) -> EventChanges:
-    found = payload.events
-    checksum = events.checksum(found)
+    checksum = events.checksum(payload.events)
     if checksum == ref.events_checksum:
         return EventChanges()
     ref.events_checksum = checksum
-    sequence = ref.match.sequence + 1
-    changes = events.store(
-        ref, found, are_complete=payload.events_are_complete, sequence=sequence, now=now, others=others
-    )
-    events.advance(ref, found)
+    changes = events.store(ref, payload.events, are_complete=payload.events_are_complete, now=now, others=others)
+    events.advance(ref, payload.events)
     return changes
 
 
@@ -209,20 +209,13 @@ def source_views(
 
 def update_state(match: Match, reconciled: Reconciled, *, has_new_events: bool, now: datetime) -> bool:
     """Sets the reconciled state on the match (the caller saves); returns False if consumers see no difference."""
-    checksum = checksum_of(reconciled.state)
+    state, checksum = reconciled.state, checksum_of(reconciled.state)
     if checksum == match.checksum and not has_new_events:
         return False
+    names_before = _names_of(match)
     match.sequence += 1
     match.last_changed_at = now
-    match.checksum, match.provenance = checksum, reconciled.provenance
-    _copy_columns(match, reconciled.state)
-    return True
-
-
-def _copy_columns(match: Match, state: dict[str, Any]) -> None:
-    """Copies the fields that lists are filtered and sorted by."""
-    names_before = _names_of(match)
-    match.payload = state
+    match.checksum, match.provenance, match.payload = checksum, reconciled.provenance, state
     match.sport, match.title = state["sport"], state["title"]
     match.status, match.phase = state["status"], state["phase"]
     match.team_a, match.team_b = state["teams"]["team_a"]["name"], state["teams"]["team_b"]["name"]
@@ -231,20 +224,12 @@ def _copy_columns(match: Match, state: dict[str, Any]) -> None:
         match.start_time = datetime.fromisoformat(state["start_time"])
     if _names_of(match) != names_before:
         importance.apply_rules(match)
+    return True
 
 
 def _names_of(match: Match) -> tuple[Any, ...]:
     """Returns the fields that the rules of importance depend on."""
     return match.sport, match.title, match.series, match.team_a, match.team_b, match.payload.get("metadata")
-
-
-def _update_of(ref: MatchRef, attempt: Attempt) -> scrapers.Update:
-    return scrapers.Update(
-        worker_id=attempt.worker_id,
-        interval=ref.polling_interval_seconds,
-        latency_ms=0 if attempt.is_replayed else attempt.latency_ms(),  # an outage is not the latency of an update
-        now=attempt.now,
-    )
 
 
 def write_snapshot(

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from scraping.matches import events, ingest, lifecycle, poll_times, scrapers
 from scraping.matches.events import EventChanges
 from scraping.matches.ingest import Attempt
-from scraping.models import Match, MatchRef, ScrapeTask, TaskState
+from scraping.models import MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Event, Payload, Phase, Resource, checksum_of
 from scraping.policies.interval import COMPLETED_SECONDS, Pace
 from victoryline.lib.crash import crash_point
@@ -27,13 +27,12 @@ def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ev
         return ingest.apply(payload, ref_id=ref_id, pace=pace, attempt=attempt).events
     # Where the source lists all events, the newer list was complete: an event that is not in it was retracted.
     unseen = [] if payload.events_are_complete else events.unseen(ref, payload.events)
-    changes = _store(ref, unseen, attempt.now)
+    changes = events.store(ref, unseen, are_complete=False, now=attempt.now, others=ingest.other_refs(ref))
     if changes:
         events.advance(ref, payload.events)
         ref.save(update_fields=("events_seen", "events_through"))
     if changes.served:
-        _advance_sequence(ref.match, attempt.now)
-        _publish(ref, attempt)
+        _publish_events(ref, attempt)
     return changes
 
 
@@ -44,42 +43,28 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
     then read only with the whole match at its next milestone. Not at once: the source's list may be short for a moment.
     """
     ref = ingest.lock_ref(ref_id)
-    changes = _store(ref, found, now)
+    changes = events.store(ref, found, are_complete=False, now=now, others=ingest.other_refs(ref))
     events.advance(ref, found)
-    if ref.has_gap and not changes.added and _was_read_often(ref, now):
+    reads = ScrapeTask.objects.filter(  # they are seconds apart: `scheduler.gaps`
+        ref=ref, resource=Resource.COMMENTARY, state=TaskState.SUCCESS, finished_at__gt=now - EMPTY_READS_WITHIN
+    )
+    if ref.has_gap and not changes.added and reads.count() >= EMPTY_READS:
         ref.events_through = max(ref.events_through, events.highest(found, default=ref.events_seen))
     ref.save(update_fields=("events_seen", "events_through"))
     crash_point("fill.ref")
     if changes.served:
-        _advance_sequence(ref.match, now)
-        crash_point("fill.match")
-        _publish(ref, Attempt("", now, had_failures=False, now=now))
+        _publish_events(ref, Attempt("", now, had_failures=False, now=now))
     return changes
 
 
-def _store(ref: MatchRef, found: Sequence[Event], now: datetime) -> EventChanges:
-    sequence = ref.match.sequence + 1
-    return events.store(ref, found, are_complete=False, sequence=sequence, now=now, others=ingest.other_refs(ref))
-
-
-def _advance_sequence(match: Match, now: datetime) -> None:
-    match.sequence += 1
-    match.last_changed_at = now
+def _publish_events(ref: MatchRef, attempt: Attempt) -> None:
+    """Writes a snapshot with a new sequence and the same state."""
+    match, scraper = ref.match, scrapers.active(ref)
+    match.sequence, match.last_changed_at = match.sequence + 1, attempt.now
     match.save(update_fields=("sequence", "last_changed_at"))
-
-
-def _publish(ref: MatchRef, attempt: Attempt) -> None:
-    scraper = scrapers.active(ref)
-    ingest.write_snapshot(ref.match, ref, scraper.pk if scraper else None, attempt, before=ref.match.payload)
-    ingest.announce_after_commit(ref.match, ref, is_changed=True)
-
-
-def _was_read_often(ref: MatchRef, now: datetime) -> bool:
-    """This read is the last of several without a result. They are seconds apart: `scheduler.gaps`."""
-    reads = ScrapeTask.objects.filter(
-        ref=ref, resource=Resource.COMMENTARY, state=TaskState.SUCCESS, finished_at__gt=now - EMPTY_READS_WITHIN
-    )
-    return reads.count() >= EMPTY_READS
+    crash_point("fill.match")
+    ingest.write_snapshot(match, ref, scraper.pk if scraper else None, attempt, before=match.payload)
+    ingest.announce_after_commit(match, ref, is_changed=True)
 
 
 def close_removed(ref_id: int, *, now: datetime) -> None:

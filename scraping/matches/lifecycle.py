@@ -6,6 +6,7 @@ The only writer of the lifecycle and pause columns.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -22,9 +23,8 @@ ALLOWED_TRANSITIONS: dict[str, frozenset[str]] = {
     MatchLifecycle.DISCOVERED: frozenset({MatchLifecycle.ACTIVE, MatchLifecycle.PAUSED, MatchLifecycle.COMPLETED}),
     MatchLifecycle.ACTIVE: frozenset({MatchLifecycle.PAUSED, MatchLifecycle.COMPLETED}),
     MatchLifecycle.PAUSED: frozenset({MatchLifecycle.ACTIVE, MatchLifecycle.COMPLETED}),
-    MatchLifecycle.COMPLETED: frozenset(
-        {MatchLifecycle.ACTIVE, MatchLifecycle.ARCHIVED}
-    ),  # a source may reopen a match
+    # A source may reopen a match.
+    MatchLifecycle.COMPLETED: frozenset({MatchLifecycle.ACTIVE, MatchLifecycle.ARCHIVED}),
     MatchLifecycle.ARCHIVED: frozenset(),
 }
 FAILURE_WINDOW = timedelta(minutes=10)
@@ -77,13 +77,10 @@ def resume(*, match_id: int, actor: str, now: datetime, reason: str = "resumed")
     return match
 
 
-def mark_stale(*, match_id: int, now: datetime) -> bool:
-    """Marks a live match without updates as stale; returns False if it was marked already."""
-    return bool(
-        Match.objects.filter(pk=match_id, scraper_status__in=(ScraperStatus.ACTIVE, ScraperStatus.UNKNOWN)).update(
-            scraper_status=ScraperStatus.STALE
-        )
-    )
+def mark_stale(match_id: int) -> None:
+    """Marks a live match without updates as stale."""
+    read = Match.objects.filter(pk=match_id, scraper_status__in=(ScraperStatus.ACTIVE, ScraperStatus.UNKNOWN))
+    read.update(scraper_status=ScraperStatus.STALE)
 
 
 def after_reading(match: Match, *, status: Status, now: datetime, is_read: bool = True) -> None:
@@ -116,11 +113,8 @@ def complete_gone(match: Match, *, now: datetime) -> None:
     match.priority = Priority.COMPLETED
     if match.status in (Status.LIVE, Status.UPCOMING):
         match.status = Status.COMPLETED if match.status == Status.LIVE else Status.ABANDONED
-    match.save(
-        update_fields=(
-            *("lifecycle", "pause_until", "pause_reason", "completed_at", "scraper_status", "priority", "status"),
-        )
-    )
+    columns = ("lifecycle", "pause_until", "pause_reason", "completed_at", "scraper_status", "priority", "status")
+    match.save(update_fields=columns)
     for ref in match.refs.all():
         scrapers.stop(ref, reason="the source no longer has the match", now=now)
 
@@ -134,24 +128,31 @@ def priority_of(status: Status, start: datetime | None, now: datetime) -> Priori
 
 
 def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, now: datetime) -> bool:
-    """Counts a dead task. Pauses the match at the fifth within ten minutes; returns whether it did."""
+    """Counts a dead task. Pauses the match at the fifth within ten minutes; returns whether it did.
+
+    Counted are the dead tasks in a row since the last good reading, of the last ten minutes only.
+    """
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
-        _count_failed_task(match, now)
-        if (
-            match.consecutive_failure_count < pause_after
-            or MatchLifecycle.PAUSED not in ALLOWED_TRANSITIONS[match.lifecycle]
-        ):
+        match.failing_since = match.failing_since or now
+        dead = ScrapeTask.objects.filter(ref__match=match, state=TaskState.DEAD)
+        recent = dead.filter(finished_at__gt=now - FAILURE_WINDOW, resource=Resource.SCORECARD)
+        match.consecutive_failure_count = min(match.consecutive_failure_count + 1, max(1, recent.count()))
+        match.total_failures += 1
+        if match.lifecycle in (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE):
+            match.scraper_status = ScraperStatus.ERROR
+        match.save(update_fields=("failing_since", "consecutive_failure_count", "total_failures", "scraper_status"))
+        can_pause = MatchLifecycle.PAUSED in ALLOWED_TRANSITIONS[match.lifecycle]
+        if match.consecutive_failure_count < pause_after or not can_pause:
             return False
         reason = f"{match.consecutive_failure_count} failed tasks within ten minutes"
         until = now + timedelta(seconds=pause_seconds)
-        _log_pause(match, until)
+        _log_pause(match, until, [f"{one.reason[:200]} ({one.worker_id})" for one in dead.order_by("-finished_at")[:3]])
         pause(match_id=match.pk, until=until, reason=reason, actor="the engine", now=now)
     return True
 
 
-def _log_pause(match: Match, until: datetime) -> None:
-    dead = ScrapeTask.objects.filter(ref__match=match, state=TaskState.DEAD).order_by("-finished_at")
+def _log_pause(match: Match, until: datetime, reasons: list[str]) -> None:
     logger.error(
         "%s is paused until %s UTC: %d of its tasks failed since %s UTC, the last ones: %s. Its last state stays "
         "served with its age; it is read again then, with a new scraper",
@@ -159,36 +160,19 @@ def _log_pause(match: Match, until: datetime) -> None:
         f"{until:%H:%M:%S}",
         match.consecutive_failure_count,
         f"{match.failing_since:%H:%M:%S}",
-        "; ".join(f"{task.reason[:200]} ({task.worker_id})" for task in dead[:3]),
+        "; ".join(reasons),
         extra={"action": "match_paused", "match_id": match.pk, "failures": match.consecutive_failure_count},
     )
 
 
-def _count_failed_task(match: Match, now: datetime) -> None:
-    """Counts the dead tasks in a row since the last good reading, of the last ten minutes only."""
-    match.failing_since = match.failing_since or now
-    dead = ScrapeTask.objects.filter(
-        state=TaskState.DEAD, finished_at__gt=now - FAILURE_WINDOW, ref__match=match, resource=Resource.SCORECARD
-    )
-    match.consecutive_failure_count = min(match.consecutive_failure_count + 1, max(1, dead.count()))
-    match.total_failures += 1
-    if match.lifecycle in (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE):
-        match.scraper_status = ScraperStatus.ERROR
-    match.save(update_fields=("failing_since", "consecutive_failure_count", "total_failures", "scraper_status"))
-
-
 def end_pauses(*, now: datetime) -> int:
     """Resumes the matches whose pause is over; returns how many."""
-    due = list(Match.objects.paused().filter(pause_until__lte=now).values_list("pk", flat=True)[:200])
-    return sum(_end_pause(match_id, now) for match_id in due)
-
-
-def _end_pause(match_id: int, now: datetime) -> bool:
-    try:
-        resume(match_id=match_id, actor="the scheduler", reason="the pause is over", now=now)
-    except (NotAllowed, Match.DoesNotExist):  # resumed or deleted meanwhile
-        return False
-    return True
+    ended = 0
+    for match_id in list(Match.objects.paused().filter(pause_until__lte=now).values_list("pk", flat=True)[:200]):
+        with suppress(NotAllowed, Match.DoesNotExist):  # resumed or deleted meanwhile
+            resume(match_id=match_id, actor="the scheduler", reason="the pause is over", now=now)
+            ended += 1
+    return ended
 
 
 def archive_merged(match: Match, *, into: Match, now: datetime) -> None:

@@ -18,7 +18,7 @@ from scraping.payloads import Figures, Lineups, Status, checksum_of
 from scraping.policies.lineup_schedule import LINEUP_WINDOW, next_lineup_read
 
 OTHER_SIDE: Mapping[str, payloads.Side] = {"team_a": "team_b", "team_b": "team_a"}
-PLAYER_COLUMNS = ("place", "name", "position", "shirt", "is_starter", "is_captain", "rating", "minutes")
+PLAYER_COLUMNS = ("name", "position", "shirt", "is_starter", "is_captain", "rating", "minutes")
 
 
 class PointInTimeError(Exception):
@@ -64,20 +64,25 @@ def store(found: Lineups, *, ref_id: int, now: datetime) -> LineupResult:
     try:
         kind = snapshot_type_at(found.captured_at, kickoff=kickoff, status=Status(match.status))
     except PointInTimeError as error:
-        _plan(ref, _next_read(ref, now), found.captured_at)
+        _plan_next_read(ref, found.captured_at, now)
         return LineupResult(None, refusal=str(error))
-    capture = _Capture(ref, kind, found.payload_schema, kickoff or now, found.captured_at)
-    changed = [side.side for side in _oriented(ref, found.lineups) if _write(capture, side, now)]
-    _plan(ref, _next_read(ref, now), found.captured_at)
+    common = {"payload_schema": found.payload_schema, "kickoff": kickoff or now, "captured_at": found.captured_at}
+    changed = []
+    for side in found.lineups:
+        if ref.is_crossed:
+            side = side.model_copy(update={"side": OTHER_SIDE[side.side]})  # noqa: PLW2901 - as the match names it
+        if _write(ref, kind, side, common, now):
+            changed.append(side.side)
+    _plan_next_read(ref, found.captured_at, now)
     return LineupResult(kind, tuple(changed))
 
 
-def _next_read(ref: MatchRef, now: datetime) -> datetime | None:
+def _plan_next_read(ref: MatchRef, read_at: datetime, now: datetime) -> None:
     """Plans by the start of the match, as the scheduler does: by a later one of this source it would never end."""
-    start = ref.match.start_time
-    if start is None or ref.match.status != Status.UPCOMING:
-        return None
-    return next_lineup_read(start, now, is_final=has_final_lineups(ref), window=LINEUP_WINDOW)
+    start, at = ref.match.start_time, None
+    if start is not None and ref.match.status == Status.UPCOMING:
+        at = next_lineup_read(start, now, is_final=has_final_lineups(ref), window=LINEUP_WINDOW)
+    MatchRef.objects.filter(pk=ref.pk).update(lineups_at=at, lineups_read_at=read_at)
 
 
 def has_final_lineups(ref: MatchRef) -> bool:
@@ -95,50 +100,27 @@ def _locked(ref_id: int) -> MatchRef:
     return ref
 
 
-def _plan(ref: MatchRef, at: datetime | None, read_at: datetime) -> None:
-    MatchRef.objects.filter(pk=ref.pk).update(lineups_at=at, lineups_read_at=read_at)
+def _write(ref: MatchRef, kind: SnapshotType, side: payloads.Lineup, common: dict[str, Any], now: datetime) -> bool:
+    """Writes one side, unless it is equal to the stored one or has less; returns whether it changed.
 
-
-def _oriented(ref: MatchRef, found: Sequence[payloads.Lineup]) -> list[payloads.Lineup]:
-    """Returns the line-ups with the sides in the order of the match."""
-    if not ref.is_crossed:
-        return list(found)
-    return [side.model_copy(update={"side": OTHER_SIDE[side.side]}) for side in found]
-
-
-@dataclass(frozen=True)
-class _Capture:
-    """The values that both sides of a reading have in common."""
-
-    ref: MatchRef
-    kind: SnapshotType
-    payload_schema: str
-    kickoff: datetime
-    captured_at: datetime
-
-
-def _write(capture: _Capture, side: payloads.Lineup, now: datetime) -> bool:
-    """Writes one side, unless it is equal to the stored one or has less; returns whether it changed."""
-    ref = capture.ref
-    key = {"match_id": ref.match_id, "source_id": ref.source_id, "side": side.side, "snapshot_type": capture.kind}
+    `common`: the columns that both sides of a reading share.
+    """
+    key = {"match_id": ref.match_id, "source_id": ref.source_id, "side": side.side, "snapshot_type": kind}
     row = Lineup.objects.filter(**key).first()
-    checksum = _checksum(side)
-    if row is not None and (_is_worse(row, side) or (row.checksum == checksum and row.kickoff == capture.kickoff)):
+    checksum = checksum_of(side.model_dump(mode="json"))
+    is_same = row is not None and row.checksum == checksum
+    if row is not None and (_is_worse(row, side) or (is_same and row.kickoff == common["kickoff"])):
         return False
     values: dict[str, Any] = {
         "formation": side.formation,
         "is_confirmed": side.is_confirmed,
         "xi_missing": side.is_xi_missing,
-        "payload_schema": capture.payload_schema,
         "checksum": checksum,
-        "kickoff": capture.kickoff,
-        "captured_at": capture.captured_at,
+        **common,
     }
     if row is None:
         row = Lineup.objects.create(**key, **values, created_at=now)
-        is_same = False
     else:
-        is_same = row.checksum == checksum
         Lineup.objects.filter(pk=row.pk).update(**values)
     if not is_same:
         _write_players(row, side.players)
@@ -151,30 +133,19 @@ def _is_worse(row: Lineup, side: payloads.Lineup) -> bool:
 
 
 def _write_players(row: Lineup, players: Sequence[payloads.LineupPlayer]) -> None:
-    unique = {player.player_id: player for player in reversed(players)}  # the first mention counts
-    LineupPlayer.objects.filter(lineup=row).exclude(player_id_ext__in=list(unique)).delete()
-    places = {player.player_id: place for place, player in reversed(list(enumerate(players, start=1)))}
+    places = {player.player_id: (place, player) for place, player in reversed(list(enumerate(players, start=1)))}
+    LineupPlayer.objects.filter(lineup=row).exclude(player_id_ext__in=list(places)).delete()  # the first mention counts
     LineupPlayer.objects.bulk_create(
         [
             LineupPlayer(
-                lineup=row,
-                player_id_ext=key,
-                place=places[key],
-                **{name: getattr(player, name) for name in PLAYER_COLUMNS if name != "place"},
+                lineup=row, player_id_ext=key, place=place, **{name: getattr(player, name) for name in PLAYER_COLUMNS}
             )
-            for key, player in unique.items()
+            for key, (place, player) in places.items()
         ],
         update_conflicts=True,
         unique_fields=("lineup", "player_id_ext"),
-        update_fields=PLAYER_COLUMNS,
+        update_fields=("place", *PLAYER_COLUMNS),
     )
-
-
-def _checksum(side: payloads.Lineup) -> str:
-    return checksum_of(side.model_dump(mode="json"))
-
-
-FigureKey = tuple[int, str, str]
 
 
 def store_figures(found: Figures, *, ref_id: int) -> int:
@@ -182,11 +153,11 @@ def store_figures(found: Figures, *, ref_id: int) -> int:
     ref = _locked(ref_id)
     if not found.figures:
         return 0
-    known: dict[FigureKey, PlayerFigure] = {
+    known = {
         (row.innings, row.role, row.player_id_ext): row
         for row in PlayerFigure.objects.filter(match_id=ref.match_id, source_id=ref.source_id)
     }
-    listed = {_key_of(one): (place, one) for place, one in enumerate(found.figures)}
+    listed = {(one.innings or 0, one.role, one.player_id): (place, one) for place, one in enumerate(found.figures)}
     gone = [row.pk for key, row in known.items() if key not in listed]
     PlayerFigure.objects.filter(pk__in=gone).delete()
     rows = [
@@ -203,7 +174,7 @@ def store_figures(found: Figures, *, ref_id: int) -> int:
             captured_at=found.captured_at,
         )
         for key, (place, one) in listed.items()
-        if not _is_known(known.get(key), one, place)
+        if (row := known.get(key)) is None or (row.name, row.place, row.values) != (one.name, place, one.values)
     ]
     PlayerFigure.objects.bulk_create(
         rows,
@@ -212,11 +183,3 @@ def store_figures(found: Figures, *, ref_id: int) -> int:
         update_fields=("side", "place", "name", "values", "captured_at"),
     )
     return len(rows) + len(gone)
-
-
-def _key_of(figure: payloads.PlayerFigure) -> FigureKey:
-    return figure.innings or 0, figure.role, figure.player_id
-
-
-def _is_known(row: PlayerFigure | None, figure: payloads.PlayerFigure, place: int) -> bool:
-    return row is not None and (row.name, row.place, row.values) == (figure.name, place, figure.values)

@@ -32,29 +32,23 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class _History:
-    """The part of a match's poll history at one source that the policies use."""
-
-    unchanged_polls: int
-    recent_changes: str
-    slowdown: Slowdown
-
-
-@dataclass(frozen=True)
 class NextPoll:
+    """The next poll of a match at one source, and the poll history that it was planned from."""
+
     at: datetime
     seconds: float
     reason: str
-    history: _History
+    unchanged_polls: int
+    recent_changes: str
+    slowdown: Slowdown
 
     def write_to(self, ref: MatchRef) -> None:
         """Sets the columns of COLUMNS; the caller saves."""
         set_next_poll(ref, self.at)
         ref.polling_interval_seconds, ref.pace_reason = self.seconds, self.reason[:80]
-        ref.unchanged_polls, ref.recent_changes = self.history.unchanged_polls, self.history.recent_changes
-        slowed = self.history.slowdown
-        ref.error_level, ref.error_level_at = slowed.level, slowed.level_at
-        ref.slowed_seconds, ref.slowed_until = slowed.seconds, slowed.until
+        ref.unchanged_polls, ref.recent_changes = self.unchanged_polls, self.recent_changes
+        ref.error_level, ref.error_level_at = self.slowdown.level, self.slowdown.level_at
+        ref.slowed_seconds, ref.slowed_until = self.slowdown.seconds, self.slowdown.until
 
 
 def plan_needs_score(unchanged_polls: int) -> bool:
@@ -66,49 +60,49 @@ def after_reading(
     ref: MatchRef, match: Match, *, is_changed: bool, pace: Pace, now: datetime, state: State | None = None
 ) -> NextPoll:
     """Plans the poll after a successful one. `state` may be left out where `plan_needs_score` is False."""
-    history = _History(
-        0 if is_changed else ref.unchanged_polls + 1,
-        (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:],
-        error_slowdown.after_success(Slowdown.of(ref), now=now),
-    )
-    return _next(ref, match, history, pace=pace, now=now, state=state)
+    polls = 0 if is_changed else ref.unchanged_polls + 1
+    changes = (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:]
+    slowed = error_slowdown.after_success(Slowdown.of(ref), now=now)
+    return _next(ref, match, polls, changes, slowed, pace=pace, now=now, state=state)
 
 
-def after_error(ref: MatchRef, match: Match, *, errors_in_a_row: int, pace: Pace, now: datetime) -> NextPoll:
-    """Plans the poll after a failure that is the source's fault; a failure of our own does not slow a match down."""
-    slowed = error_slowdown.after_error(
-        Slowdown.of(ref), errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
-    )
-    history = _History(ref.unchanged_polls, ref.recent_changes, slowed)
-    return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
-
-
-def after_other_failure(ref: MatchRef, match: Match, *, pace: Pace, now: datetime) -> NextPoll:
-    """Plans the poll after a failure that does not count for the breaker: the interval stays as it was."""
-    history = _History(ref.unchanged_polls, ref.recent_changes, Slowdown.of(ref))
-    return _next(ref, match, history, pace=pace, now=now, state=ref.payload)
+def after_failure(ref: MatchRef, match: Match, *, errors_in_a_row: int | None, pace: Pace, now: datetime) -> NextPoll:
+    """Plans the poll after a failure. `errors_in_a_row`: None if the source is not at fault, which slows nothing."""
+    slowed = Slowdown.of(ref)
+    if errors_in_a_row is not None:
+        slowed = error_slowdown.after_error(
+            slowed, errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
+        )
+    return _next(ref, match, ref.unchanged_polls, ref.recent_changes, slowed, pace=pace, now=now, state=ref.payload)
 
 
 def _next(
-    ref: MatchRef, match: Match, history: _History, *, pace: Pace, now: datetime, state: State | None
+    ref: MatchRef,
+    match: Match,
+    unchanged_polls: int,
+    recent_changes: str,
+    slowdown: Slowdown,
+    *,
+    pace: Pace,
+    now: datetime,
+    state: State | None,
 ) -> NextPoll:
-    is_asked = plan_needs_score(history.unchanged_polls)
     facts = PollHistory(
         status=Status(match.status),
         start_time=match.start_time,
         is_break=match.phase in BREAKS,
-        unchanged_polls=history.unchanged_polls,
-        recent_changes=history.recent_changes,
+        unchanged_polls=unchanged_polls,
+        recent_changes=recent_changes,
         importance=match.importance,
-        slowed_seconds=history.slowdown.seconds_at(now),
-        score=score_progress(state) if state and is_asked else ScoreProgress.IN_PROGRESS,
+        slowed_seconds=slowdown.seconds_at(now),
+        score=score_progress(state) if state and plan_needs_score(unchanged_polls) else ScoreProgress.IN_PROGRESS,
         is_postponed=match.phase == Phase.POSTPONED,
     )
     planned = plan(facts, pace, now)
     seconds, reason = planned.seconds, planned.reason
     if seconds < ref.source.min_interval_seconds:
         seconds, reason = ref.source.min_interval_seconds, "as often as the source allows"
-    return NextPoll(at=now + timedelta(seconds=seconds), seconds=seconds, reason=reason, history=history)
+    return NextPoll(now + timedelta(seconds=seconds), seconds, reason, unchanged_polls, recent_changes, slowdown)
 
 
 def set_next_poll(ref: MatchRef, at: datetime) -> None:
@@ -162,23 +156,14 @@ def make_substitute_permanent(refs: QuerySet[MatchRef]) -> int:
     return refs.filter(called_in_at__isnull=False).update(called_in_at=None)
 
 
-@dataclass(frozen=True)
-class UnchangedPoll:
-    """A poll that brought nothing new: the ref as it was before the poll, when it was read, and the plan."""
+def write_unchanged(polls: Sequence[tuple[MatchRef, datetime, NextPoll]]) -> int:
+    """Writes the plans of many unchanged polls in one statement; returns how many refs were still as they were.
 
-    ref: MatchRef
-    captured_at: datetime
-    next_poll: NextPoll
-
-
-def write_unchanged(polls: Sequence[UnchangedPoll]) -> int:
-    """Writes the plans of many unchanged polls in one statement; returns how many refs were still as they were."""
+    Each poll: the ref as it was before, when it was read, and the plan.
+    """
     rows = [
-        (
-            *(one.ref.pk, one.ref.captured_at, one.captured_at, one.next_poll.seconds, one.next_poll.at),
-            *(one.next_poll.history.recent_changes, one.next_poll.reason),
-        )
-        for one in polls
+        (ref.pk, ref.captured_at, captured_at, planned.seconds, planned.at, planned.recent_changes, planned.reason)
+        for ref, captured_at, planned in polls
     ]
     return bulk_sql.execute_rows(
         """UPDATE scraping_matchref SET captured_at = v.column3, polling_interval_seconds = v.column4,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -36,22 +35,11 @@ def ensure_active(ref: MatchRef, *, now: datetime) -> Scraper:
     return scraper
 
 
-@dataclass(frozen=True, kw_only=True)
-class Update:
-    """A successful reading, as its scraper counts it."""
-
-    worker_id: str
-    interval: float
-    latency_ms: int
-    now: datetime
-
-
-def count_updates(updates: Mapping[int, Update]) -> dict[int, uuid.UUID]:
-    """Counts updates for those scrapers of these refs that have no errors to reset; returns their ids, by ref.
+def count_updates(updates: Mapping[int, tuple[int, float]], *, worker_id: str, now: datetime) -> dict[int, uuid.UUID]:
+    """Counts readings (latency in ms and interval, by ref) for scrapers without errors to reset; returns their ids.
 
     One statement for all updates of one worker at one moment: most polls need no more than this.
     """
-    first = next(iter(updates.values()))
     counted = bulk_sql.fetch_rows(
         """UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
              latency_total_ms = latency_total_ms + v.column2, last_latency_ms = v.column2,
@@ -60,47 +48,41 @@ def count_updates(updates: Mapping[int, Update]) -> dict[int, uuid.UUID]:
            WHERE scraping_scraper.ref_id = v.column1 AND stopped_at IS NULL AND error_count = 0
              AND total_updates > 0
            RETURNING ref_id, scraper_id""",
-        [(ref_id, one.latency_ms, one.interval) for ref_id, one in updates.items()],
-        before=(first.now, first.worker_id),
+        [(ref_id, latency_ms, interval) for ref_id, (latency_ms, interval) in updates.items()],
+        before=(now, worker_id),
     )
     return {ref_id: uuid.UUID(str(scraper_id)) for ref_id, scraper_id in counted}
 
 
-@dataclass(frozen=True)
-class CountedUpdate:
-    """The scraper of a match that was just read, and whether it had errors or was new before."""
+def count_update(
+    ref: MatchRef, match: Match, *, worker_id: str, latency_ms: int, now: datetime
+) -> tuple[uuid.UUID | None, bool]:
+    """Counts a reading for the scraper of a live match; stops the scraper of any other. A pushed source has none.
 
-    scraper_id: uuid.UUID | None
-    was_healthy: bool
-
-
-def count_update(ref: MatchRef, match: Match, update: Update) -> CountedUpdate:
-    """Counts a reading for the scraper of a live match; stops the scraper of any other. A pushed source has none."""
+    Returns the scraper's id, and whether it had neither errors before nor was new.
+    """
     if ref.source.is_pushed:
-        return CountedUpdate(None, was_healthy=True)
+        return None, True
     if match.lifecycle != MatchLifecycle.ACTIVE or match.status != Status.LIVE:
-        stop(ref, reason=f"the match is {match.status}", now=update.now)
-        return CountedUpdate(None, was_healthy=False)
-    scraper_id = count_updates({ref.pk: update}).get(ref.pk)
-    if scraper_id is not None:
-        return CountedUpdate(scraper_id, was_healthy=True)
-    scraper = ensure_active(ref, now=update.now)
+        stop(ref, reason=f"the match is {match.status}", now=now)
+        return None, False
+    interval = ref.polling_interval_seconds
+    if counted := count_updates({ref.pk: (latency_ms, interval)}, worker_id=worker_id, now=now):
+        return counted[ref.pk], True
+    scraper = ensure_active(ref, now=now)
+    was_healthy = not scraper.error_count and bool(scraper.total_updates)
     if not scraper.total_updates:
         check_first_reading(ref, match, scraper)
-    _record_update(scraper.pk, update)
-    return CountedUpdate(scraper.pk, was_healthy=not scraper.error_count and bool(scraper.total_updates))
-
-
-def _record_update(scraper_id: uuid.UUID, update: Update) -> None:
-    Scraper.objects.filter(pk=scraper_id).update(
-        last_update_time=update.now,
+    Scraper.objects.filter(pk=scraper.pk).update(
+        last_update_time=now,
         error_count=0,
         total_updates=F("total_updates") + 1,
-        latency_total_ms=F("latency_total_ms") + update.latency_ms,
-        last_latency_ms=update.latency_ms,
-        polling_interval=update.interval,
-        worker_id=update.worker_id,
+        latency_total_ms=F("latency_total_ms") + latency_ms,
+        last_latency_ms=latency_ms,
+        polling_interval=interval,
+        worker_id=worker_id,
     )
+    return scraper.pk, was_healthy
 
 
 def record_error(scraper_id: uuid.UUID, *, interval: float) -> None:

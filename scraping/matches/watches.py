@@ -7,7 +7,6 @@ every heartbeat how much memory their machine has left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -36,20 +35,13 @@ class WatchDeferred(OperationRefused):
         self.retry_seconds = retry_seconds
 
 
-@dataclass(frozen=True)
-class MemoryRoom:
-    is_free: bool
-    shortage: str = ""  # why it is not
-
-
-def memory_room(now: datetime) -> MemoryRoom:
-    """Returns whether at least one machine has memory for another watch. Without any report nothing is refused."""
+def memory_shortage(now: datetime) -> str:
+    """Returns why no machine has memory for another watch; empty if one has, or without any report."""
     best = max((worker.free_memory_bytes for worker in _reporting_workers(now)), default=None)
     least = settings.CONFIG.min_free_memory_mb
     if best is None or best >= least * MEGABYTE:
-        return MemoryRoom(is_free=True)
-    shortage = f"{best // MEGABYTE} MB are free, {least} MB are needed (MIN_FREE_MEMORY_MB)"
-    return MemoryRoom(is_free=False, shortage=shortage)
+        return ""
+    return f"{best // MEGABYTE} MB are free, {least} MB are needed (MIN_FREE_MEMORY_MB)"
 
 
 def memory_by_worker(now: datetime) -> list[str]:
@@ -69,7 +61,7 @@ def _reporting_workers(now: datetime) -> list[Worker]:
 
 def begin(*, match_id: int, actor: str, now: datetime) -> Match:
     """Starts the watch over a match. Raises WatchDeferred where there is too little memory: it starts later."""
-    room = memory_room(now)
+    shortage = memory_shortage(now)
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
         refs = _refs_to_watch(match)
@@ -77,14 +69,14 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
         poll_times.make_substitute_permanent(match.refs.all())
         if not waiting:
             return match
-        if room.is_free:
-            poll_times.start_watching(MatchRef.objects.filter(pk__in=waiting), now)
-        else:
+        if shortage:
             MatchRef.objects.filter(pk__in=waiting, watch_at__isnull=True).update(watch_at=now)
-    if not room.is_free:
-        watch_put_off.send_robust(sender=Match, match_id=match.pk, reason=room.shortage, actor=actor)
+        else:
+            poll_times.start_watching(MatchRef.objects.filter(pk__in=waiting), now)
+    if shortage:
+        watch_put_off.send_robust(sender=Match, match_id=match.pk, reason=shortage, actor=actor)
         raise WatchDeferred(
-            f"Insufficient memory resources: {room.shortage}. Nothing is lost: the watch over {match} is noted and "
+            f"Insufficient memory resources: {shortage}. Nothing is lost: the watch over {match} is noted and "
             f"begins by itself when there is room",
             retry_seconds=ADMISSION_RETRY_SECONDS,
         )
@@ -109,9 +101,8 @@ def begin_waiting(*, now: datetime) -> int:
     waiting = MatchRef.objects.filter(watch_at__lte=now, is_watched=False).order_by("watch_at", "pk")
     begun = 0
     for ref in waiting.select_related("match")[:BATCH]:
-        is_over = ref.match.lifecycle in (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED)
         waits = MatchRef.objects.filter(pk=ref.pk, is_watched=False, watch_at__isnull=False)
-        if is_over:
+        if ref.match.lifecycle in (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED):
             waits.update(watch_at=None)
         elif poll_times.start_watching(waits, now):
             watch_began.send_robust(
@@ -128,20 +119,18 @@ def put_off_waiting(*, until: datetime) -> int:
 
 def end_idle(*, now: datetime) -> int:
     """Ends the watches over matches without a change for long, to free memory. They start again later."""
-    minutes = IDLE_MINUTES
-    idle_since = now - timedelta(minutes=minutes)
+    idle_since = now - timedelta(minutes=IDLE_MINUTES)
     idle = MatchRef.objects.filter(
         Q(match__last_changed_at__lt=idle_since) | Q(match__last_changed_at__isnull=True, created_at__lt=idle_since),
         is_watched=True,
         scrapers__stopped_at__isnull=True,
         scrapers__start_time__lt=idle_since,
     )
-    reason = f"no change for {minutes} minutes, and memory is needed"
+    reason = f"no change for {IDLE_MINUTES} minutes, and memory is needed"
     refs = list(idle.select_related("match"))
     # A match delayed by rain is idle too: it is watched again when there is memory, after those that waited longer.
-    again_at = now + timedelta(minutes=minutes)
     with transaction.atomic():
-        _end(refs, reason=reason, begin_again_at=again_at, now=now)
+        _end(refs, reason=reason, begin_again_at=now + timedelta(minutes=IDLE_MINUTES), now=now)
     for ref in refs:
         watch_ended.send_robust(sender=Match, match_id=ref.match_id, reason=reason, actor="the scheduler")
     return len(refs)

@@ -79,7 +79,7 @@ def start_waiting_watches(now: datetime) -> int:
     """Starts watches that wait for memory if there is some; otherwise makes room for the next attempt."""
     if not MatchRef.objects.filter(watch_at__lte=now, is_watched=False).exists():
         return 0
-    if watches.memory_room(now).is_free:
+    if not watches.memory_shortage(now):
         return watches.begin_waiting(now=now)
     _make_room(now)
     return 0

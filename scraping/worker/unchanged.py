@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from scraping.journal import Claim
 from scraping.matches import poll_times, scrapers
-from scraping.matches.poll_times import NextPoll, UnchangedPoll
+from scraping.matches.poll_times import NextPoll
 from scraping.matches.reconcile.stuck import STUCK_SECONDS
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
 from scraping.payloads import Payload, Status
@@ -127,20 +127,19 @@ def write(readings: Sequence[UnchangedReading], *, now: datetime) -> None:
     crash_point("ingest.locked")
     _expect(len(match_ids), _update_matches(readings))
     crash_point("ingest.match")
-    polls = [UnchangedPoll(one.ref, one.payload.captured_at, one.next_poll) for one in readings]
+    polls = [(one.ref, one.payload.captured_at, one.next_poll) for one in readings]
     _expect(len(readings), poll_times.write_unchanged(polls))
     crash_point("ingest.ref")
     written_at = timezone.now()
     updates = {
-        one.ref.pk: scrapers.Update(
-            worker_id=one.claim.worker_id,
-            interval=one.next_poll.seconds,
-            latency_ms=max(0, round((written_at - one.payload.captured_at).total_seconds() * 1000)),
-            now=now,
+        one.ref.pk: (
+            max(0, round((written_at - one.payload.captured_at).total_seconds() * 1000)),
+            one.next_poll.seconds,
         )
         for one in readings
     }
-    _expect(len(readings), len(scrapers.count_updates(updates)))
+    counted = scrapers.count_updates(updates, worker_id=readings[0].claim.worker_id, now=now)
+    _expect(len(readings), len(counted))
     crash_point("ingest.scraper")
     _expect(len(readings), breakers.count_success_of_closed([one.ref.pk for one in readings]))
     transaction.on_commit(lambda: _send_updates(readings))

@@ -192,7 +192,7 @@ class TestAges:
         assert status() == ScraperStatus.UNKNOWN
         read(ref, payload_of(ref))
         assert status() == ScraperStatus.ACTIVE
-        lifecycle.mark_stale(match_id=match_id, now=later(301))
+        lifecycle.mark_stale(match_id)
         assert status() == ScraperStatus.STALE
         lifecycle.after_failed_task(match_id, pause_after=5, pause_seconds=300, now=later(302))
         assert status() == ScraperStatus.ERROR

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from monitoring.models import AuditEntry
 from scraping import checks
 from scraping.matches import discovery, importance
-from scraping.matches.importance import NO_RULES, ImportanceFileError, MatchNames, Rules, importance_by_rules
+from scraping.matches.importance import NO_RULES, ImportanceFileError, Rules, importance_by_rules
 from scraping.models import Importance, Match, MatchLifecycle
 from scraping.payloads import DiscoveredMatch, Sport, Status, Team
 from scraping.scheduler import upkeep
@@ -28,13 +28,14 @@ HIGH, NORMAL, LOW = Importance.HIGH, Importance.NORMAL, Importance.LOW
 OURS = importance.read(Path("config/importance.yaml"))
 
 
-def named(title: str = "", *, sport: str = "cricket", **fields: str) -> MatchNames:
-    return MatchNames(sport, title, **{"team_a": "Kenya", "team_b": "Nepal", **fields})
+def named(title: str = "", *, sport: str = "cricket", round: str = "", **fields: str) -> Match:
+    payload = {"metadata": {"round": round}}
+    return Match(sport=sport, title=title, payload=payload, **{"team_a": "Kenya", "team_b": "Nepal", **fields})
 
 
 CASES = [
     ("an ordinary match", named("Kenya vs Nepal, 3rd ODI", series="Nepal tour of Kenya"), NORMAL),
-    ("nothing is known", MatchNames("cricket"), NORMAL),
+    ("nothing is known", Match(sport="cricket"), NORMAL),
     ("a final", named("Kenya vs Nepal, Final"), HIGH),
     ("in capitals", named("KENYA V NEPAL - FINAL"), HIGH),
     ("the final of a series", named("Kenya vs Nepal", series="Tri-Series Final"), HIGH),
@@ -73,7 +74,7 @@ CASES = [
 
 @pytest.mark.requirement("FR-025")
 @pytest.mark.parametrize(("label", "match", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_importance_by_our_rules(label: str, match: MatchNames, expected: Importance) -> None:
+def test_importance_by_our_rules(label: str, match: Match, expected: Importance) -> None:
     assert importance_by_rules(match, OURS) is expected
 
 
@@ -86,7 +87,8 @@ def test_without_rules_all_matches_are_equal() -> None:
 )
 def test_any_text_has_an_importance(title: str, series: str, team: str, sport: str) -> None:
     """Titles come from outside, and so do teams."""
-    assert importance_by_rules(MatchNames(sport, title, series, title, team, title), OURS) in Importance
+    match = named(title, sport=sport, round=title, series=series, team_a=team, team_b=title)
+    assert importance_by_rules(match, OURS) in Importance
 
 
 @pytest.fixture

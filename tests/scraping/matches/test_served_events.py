@@ -52,7 +52,7 @@ def ball(source: str, index: int, *, runs: int = 1, score: str = "", slot: bool 
 
 def store(ref: MatchRef, *listed: Event, other: MatchRef, at: datetime = NOW, are_complete: bool = False) -> Any:
     other.refresh_from_db()
-    return events.store(ref, listed, are_complete=are_complete, sequence=7, now=at, others=[other])
+    return events.store(ref, listed, are_complete=are_complete, now=at, others=[other])
 
 
 def served(ref: MatchRef) -> list[tuple[str, int, str, int | None]]:
@@ -228,7 +228,7 @@ class TestWithoutASlot:
 
 def test_one_source_needs_no_query_about_others(heavy: MatchRef, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(2):
-        events.store(heavy, [ball("a", 1)], are_complete=False, sequence=1, now=NOW)
+        events.store(heavy, [ball("a", 1)], are_complete=False, now=NOW)
     assert current_runs(heavy) == {"a-3.1": 1}
 
 

@@ -56,13 +56,13 @@ class TestMemoryRoom:
     def test_is_that_of_the_worker_with_most_free_memory(self, free: list[int], is_free: bool) -> None:
         for number, free_mb in enumerate(free):
             worker(f"w-{number}", free_mb=free_mb)
-        assert watches.memory_room(NOW).is_free is is_free
+        assert (not watches.memory_shortage(NOW)) is is_free
 
     def test_silent_and_stopped_workers_do_not_count(self) -> None:
         worker("silent", free_mb=10, at=NOW - timedelta(minutes=5))
         worker("stopped", free_mb=10, stopped_at=NOW)
         worker("untold", free_mb=0)
-        assert watches.memory_room(NOW).is_free
+        assert not watches.memory_shortage(NOW)
 
 
 class TestBegin:
