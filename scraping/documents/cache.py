@@ -277,12 +277,13 @@ class DocumentCache:
 
         Where one of them is missing, single matches are found but lists are not.
         """
-        ids, is_complete = redis_store.index() or ([], False)
+        index = redis_store.index()
+        ids, is_complete = index or ([], False)
         found = redis_store.get(ids)
         for match in found.values():
             if match.is_listed:  # the index may be older than the document
                 self._table.put(match)
-        self._is_filled = bool(ids) and len(found) == len(ids)
+        self._is_filled = index is not None and len(found) == len(ids)
         self._is_complete = self._is_filled and is_complete
 
 
