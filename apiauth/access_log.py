@@ -6,7 +6,7 @@ every answer is recorded. A request makes a tuple here; `access_writer` stores i
 Authentication names the caller on Django's request, admitted or not: `api_consumer` (primary key), `api_key_prefix`.
 
 REQUEST_TRACE adds one log line with request and answer, without bodies and secrets, for the requests that it names
-(none, refused, slow, all; REQUEST_SLOW_MS sets the limit of slow ones). RequestIdMiddleware omits its shorter line
+(none, refused, slow, all). RequestIdMiddleware omits its shorter line
 when `is_traced` is set. A flood of 429s or 503s must not fill bounded log files: a process logs one of each kind per
 consumer (and for all strangers together) in QUIET_SECONDS, with the number it left out.
 """
@@ -110,6 +110,7 @@ def _prefix_in(text: str) -> str:
 logger = logging.getLogger("victoryline.requests")
 
 MOST_PARAMETERS, LONGEST_VALUE = 50, 500
+SLOW_SECONDS = 0.5
 PROBLEM = "application/problem+json"
 QUIET_STATUSES, QUIET_SECONDS = (429, 503), 10.0
 
@@ -126,7 +127,7 @@ def is_traced(request: HttpRequest, record: AccessRecord) -> bool:
         return False
     match level:
         case "slow":
-            return record.status >= 400 or record.seconds * 1000 >= settings.CONFIG.request_slow_ms
+            return record.status >= 400 or record.seconds >= SLOW_SECONDS
         case "refused":
             return record.status >= 400
     return False

@@ -51,6 +51,7 @@ REFRESH_SECONDS = 1.5
 AWAY_SECONDS = 600.0
 CACHE_ENTRIES = 10_000
 BATCH = 500
+ANONYMOUS_PER_MINUTE = 60  # requests without a valid token, by address
 
 
 @dataclass(frozen=True)
@@ -287,8 +288,7 @@ def count_stranger(request: Request) -> None:
 
 
 def _stranger(request: Request) -> tuple[str, int]:
-    config = settings.CONFIG
-    return f"address:{client_address(request, config.trusted_proxies)}", config.rate_limit_anonymous_per_minute
+    return f"address:{client_address(request, settings.CONFIG.trusted_proxies)}", ANONYMOUS_PER_MINUTE
 
 
 def _set_rate_limit(request: Request, decision: Decision) -> None:

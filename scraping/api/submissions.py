@@ -157,8 +157,7 @@ class SubmissionView(ApiView):
     @describe(
         "read_submission",
         "See what became of what you sent",
-        "Needs the scope ingest. Only your own submissions are found, for as long as we keep them "
-        "(KEEP_SUBMISSIONS_DAYS).",
+        "Needs the scope ingest. Only your own submissions are found, for as long as we keep them (7 days).",
         SubmissionDocument,
         tag="cricket-data",
         problems=(404,),

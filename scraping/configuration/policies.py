@@ -44,10 +44,10 @@ class Policies:
     pause_seconds: float
     max_lifetime_seconds: float
     staleness_threshold_seconds: float
-    archive_after_hours: float
     retry: RetryPolicy
     breaker: BreakerPolicy
     pace: Pace
+    archive_after_hours: float = 24.0  # after its end
     memory_soft_limit_bytes: float = float("inf")
     hint_again_seconds: float = 5.0  # after which an unclaimed task is announced again
     poll_group_size: int = 24  # polls that a worker thread runs and commits together
@@ -125,7 +125,6 @@ def from_config(config: Config) -> Policies:
         pause_seconds=config.pause_seconds,
         max_lifetime_seconds=config.scraper_max_lifetime_hours * 3600.0,
         staleness_threshold_seconds=config.staleness_threshold_seconds,
-        archive_after_hours=config.archive_after_hours,
         retry=RetryPolicy(config.retry_max_attempts, config.retry_base_delay_seconds, config.retry_max_delay_seconds),
         breaker=BreakerPolicy(
             config.circuit_breaker_threshold,
@@ -149,8 +148,7 @@ def from_config(config: Config) -> Policies:
         window=WindowPolicy(
             config.source_breaker_window_seconds,
             config.source_breaker_min_calls,
-            config.source_breaker_bad_percent,
-            config.source_breaker_min_seconds,
+            min_bad_seconds=config.source_breaker_min_seconds,
         ),
         drift=DriftPolicy(retry_seconds=config.drift_retry_seconds),
     )

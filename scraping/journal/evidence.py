@@ -37,6 +37,7 @@ SETTLED = timedelta(hours=1)  # a younger file without a row is no orphan: its t
 MOST_REMOVED_AT_ONCE = 200
 MEGABYTE = 1024 * 1024
 MAX_FILE_BYTES = 512 * 1024
+TOTAL_MB = 200  # the oldest evidence is deleted first
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -151,7 +152,7 @@ def _make_room(size: int) -> None:
 
 def over_the_total(*, adding: int = 0, at_most: int | None = MOST_REMOVED_AT_ONCE) -> list[Evidence]:
     """Returns the oldest evidence that exceeds the limit of the total."""
-    limit = settings.CONFIG.evidence_total_mb * MEGABYTE
+    limit = TOTAL_MB * MEGABYTE
     excess = (Evidence.objects.aggregate(total=Sum("size_bytes"))["total"] or 0) + adding - limit
     chosen: list[Evidence] = []
     for one in Evidence.objects.order_by("created_at", "pk")[:at_most] if excess > 0 else ():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
@@ -23,6 +22,7 @@ from victoryline.lib.operators import OperationRefused
 BATCH = 5  # started at a time: the memory that a watch takes shows only with the next heartbeats
 HEARTBEAT_MAX_AGE = timedelta(seconds=30)
 MEGABYTE = 1024 * 1024
+MIN_FREE_MEMORY_MB = 500  # of a machine, for another watch
 ADMISSION_RETRY_SECONDS = 60.0  # until a watch that was refused for lack of memory is tried again
 IDLE_MINUTES = 30  # without a change: such a watch is ended first when memory is short
 
@@ -38,10 +38,9 @@ class WatchDeferred(OperationRefused):
 def memory_shortage(now: datetime) -> str:
     """Returns why no machine has memory for another watch; empty if one has, or without any report."""
     best = max((worker.free_memory_bytes for worker in _reporting_workers(now)), default=None)
-    least = settings.CONFIG.min_free_memory_mb
-    if best is None or best >= least * MEGABYTE:
+    if best is None or best >= MIN_FREE_MEMORY_MB * MEGABYTE:
         return ""
-    return f"{best // MEGABYTE} MB are free, {least} MB are needed (MIN_FREE_MEMORY_MB)"
+    return f"{best // MEGABYTE} MB are free, {MIN_FREE_MEMORY_MB} MB are needed"
 
 
 def memory_by_worker(now: datetime) -> list[str]:

@@ -46,6 +46,8 @@ from victoryline.lib.retention import Amount, Files, Rows, Rule
 from victoryline.lib.retention import prune as prune_by
 
 NO_CONDITION = Q()
+EVIDENCE_DAYS = 7
+SUBMISSIONS_DAYS = 7  # bodies of POST /cricket-data, and their idempotency keys
 MATCHES_AT_ONCE = 20  # with all rows that belong to them
 
 
@@ -78,9 +80,9 @@ def often() -> tuple[Rule, ...]:
             hours=config.keep_snapshots_hours,
         ),
         _aged("errors", ScrapeError, "timestamp", before=_remove_evidence, is_bare=True, days=errors),
-        _files("evidence", f"{config.keep_evidence_days} days", _old_evidence, evidence.remove),
+        _files("evidence", f"{EVIDENCE_DAYS} days", _old_evidence, evidence.remove),
         _files(
-            *("evidence-total", f"{config.evidence_total_mb} MB, the newest"),
+            *("evidence-total", f"{evidence.TOTAL_MB} MB, the newest"),
             lambda _, limit: evidence.over_the_total(at_most=limit),
             evidence.remove,
         ),
@@ -123,7 +125,7 @@ def seldom() -> tuple[Rule, ...]:
             days=config.keep_errors_days,
         ),
         # Also those that were never processed: a score that old is of no use.
-        _aged("submissions", Submission, "created_at", days=config.keep_submissions_days),
+        _aged("submissions", Submission, "created_at", days=SUBMISSIONS_DAYS),
         _files(
             *("match-logs", f"{config.match_log_retention_days} days", match_logs.outdated, match_logs.remove),
             at_once=MATCHES_AT_ONCE,
@@ -183,7 +185,7 @@ def _remove_evidence(error_ids: Sequence[int]) -> None:
 
 
 def _old_evidence(now: datetime, limit: int | None) -> list[Evidence]:
-    before = now - timedelta(days=settings.CONFIG.keep_evidence_days)
+    before = now - timedelta(days=EVIDENCE_DAYS)
     return list(Evidence.objects.filter(created_at__lt=before).order_by("created_at")[:limit])
 
 

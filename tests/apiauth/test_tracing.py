@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.requirement("NFR-020")]
 
 
 @pytest.fixture
-def traced(caplog: pytest.LogCaptureFixture, settings: Any) -> Any:
+def traced(caplog: pytest.LogCaptureFixture, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets the level and returns the traced lines."""
     caplog.set_level(logging.INFO, "victoryline.requests")
 
@@ -28,7 +28,8 @@ def traced(caplog: pytest.LogCaptureFixture, settings: Any) -> Any:
             return [each for each in caplog.records if getattr(each, "action", "") == "request_traced"]
 
         def level(self, trace: str, slow_ms: int = 500) -> None:
-            settings.CONFIG = settings.CONFIG.model_copy(update={"request_trace": trace, "request_slow_ms": slow_ms})
+            settings.CONFIG = settings.CONFIG.model_copy(update={"request_trace": trace})
+            monkeypatch.setattr(access_log, "SLOW_SECONDS", slow_ms / 1000)
 
     return Traced()
 

@@ -30,7 +30,6 @@ POLICIES = Policies(
     pause_seconds=300.0,
     max_lifetime_seconds=6 * 3600.0,
     staleness_threshold_seconds=300.0,
-    archive_after_hours=24.0,
     retry=RetryPolicy(),
     breaker=BreakerPolicy(),
     pace=Pace(),

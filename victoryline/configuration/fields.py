@@ -1,7 +1,8 @@
 """Declares one setting: `setting` for a value with a place in the YAML file, `secret` for the environment only.
 
-Type, default and limits are pydantic's own. The type aliases below read text, because the environment and the YAML file
-are both handed over as text: one way to write a value, and one error message for both.
+The docstring below a setting explains it in the documents. Type, default and limits are pydantic's own. The type
+aliases read text, because the environment and the YAML file are both handed over as text: one way to write a value,
+and one error message for both.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from annotated_types import Ge, Le
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_settings import NoDecode
 
@@ -58,6 +59,7 @@ RedisUrl = Annotated[str, AfterValidator(UrlCheck(("redis", "rediss", "unix"), n
 class Group(BaseModel):
     """Settings that share a section of the YAML file; the docstring is their heading in the documents."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
     section: ClassVar[str]
 
     @classmethod
@@ -67,13 +69,12 @@ class Group(BaseModel):
         return f"{cls.section}.{key}" if key else ""
 
 
-def setting(default: Any, yaml: str, help: str, *, limits: tuple[float, float] | None = None) -> Any:
-    low, high = limits or (None, None)
-    return Field(default, ge=low, le=high, description=help, json_schema_extra={"yaml": yaml})
+def setting(default: Any, yaml: str, low: float | None = None, high: float | None = None) -> Any:
+    return Field(default, ge=low, le=high, json_schema_extra={"yaml": yaml})
 
 
-def secret(default: Any, help: str) -> Any:
-    return Field(default, description=help, json_schema_extra={"secret": True}, repr=False)
+def secret(default: Any) -> Any:
+    return Field(default, json_schema_extra={"secret": True}, repr=False)
 
 
 def is_secret(field: FieldInfo) -> bool:

@@ -5,11 +5,11 @@ Every problem is collected before the start is refused, so that five mistakes do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import ValidationError
@@ -20,7 +20,29 @@ from victoryline.configuration import scraper_settings as scraper
 from victoryline.configuration import service_settings as service
 from victoryline.configuration.fields import PROJECT_ROOT, Group, allowed, is_secret
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
+# Keys of earlier versions whose values are constants now: a file that still has them stays valid.
+REMOVED_KEYS = frozenset(
+    f"{section}.{key}"
+    for section, keys in {
+        "alerts": "batch_seconds hourly_limit pause_seconds repeat_minutes",
+        "database.pool": "idle lifetime max min",
+        "engine": "heartbeat_seconds hint_again_seconds leader_lease_seconds poll_group_size task_deadline_seconds",
+        "retention": "dead_days done_hours evidence_days evidence_max_kb evidence_total_mb submissions_days usage_days",
+        "scraper.browser": "drain_seconds max_body_kb max_redirects",
+        "scraper.drift": "drop_percent failures",
+        "scraper.lifecycle": "archive_after_hours lineup_window_hours",
+        "scraper.proxy": "quarantine",
+        "scraper.resilience": "retry.budget_percent source_breaker.bad_percent source_breaker.probes",
+        "scraper.resources": "orphan_cleanup_minutes",
+        "scraper.resources.memory": "admission_retry idle_watch_minutes min_free_mb",
+        "stadium": "port seed",
+        "web": "key_overlap_hours rate_limits.anonymous request_slow_ms",
+    }.items()
+    for key in keys.split()
+)
+# scheme://host[:port] as a browser sends it; any other entry of CORS_ORIGINS would never match.
+ORIGIN = re.compile(r"(https?)://(?:[^\s/?#@*:\[\]]+|\[[0-9a-f:.]+\])(?::(\d+))?", re.IGNORECASE)
+DEFAULT_PORTS = {("http", "80"), ("https", "443")}  # browsers leave them out
 # A second key for a setting, with the meaning of its values.
 YAML_ALIASES = {"scraper.monitoring.logging.structured": ("log_format", {"true": "json", "false": "console"})}
 
@@ -84,7 +106,8 @@ class YamlFile(PydanticBaseSettingsSource):
         self._known |= {key: name for key, (name, _) in YAML_ALIASES.items()}
         if path is not None:
             for key, value in self._leaves(self._read(path)):
-                self._take(key, value, path.name)
+                if key not in REMOVED_KEYS:
+                    self._take(key, value, path.name)
 
     def __call__(self) -> dict[str, Any]:
         return dict(self.values)
@@ -118,20 +141,20 @@ class YamlFile(PydanticBaseSettingsSource):
     def _take(self, key: str, value: Any, file: str) -> None:
         name = self._known.get(key)
         if name is None:
-            self.problems.append(self._describe_unknown(key, file))
+            last = key.rsplit(".", 1)[-1]
+            near = get_close_matches(key, self._known, n=1, cutoff=0.6)
+            if last in Config.model_fields and is_secret(Config.model_fields[last]):
+                advice = f"is a secret: set {last.upper()} in the environment, never in a file"
+            else:
+                advice = "is not a known key" + (f"; did you mean {near[0]}?" if near else "")
+            self.problems.append(f"{key} ({file}) {advice}")
         elif isinstance(value, dict):
             self.problems.append(f"{key} ({file}) must be a value, not a section")
         elif value is not None and name not in self.values:
-            text = _as_text(value)
+            parts = value if isinstance(value, list) else [value]
+            text = ",".join(str(part).lower() if isinstance(part, bool) else str(part) for part in parts)
             self.values[name] = YAML_ALIASES[key][1].get(text, text) if key in YAML_ALIASES else text
             self.keys[name] = f"{file}, {key}"
-
-    def _describe_unknown(self, key: str, file: str) -> str:
-        last = key.rsplit(".", 1)[-1]
-        if last in Config.model_fields and is_secret(Config.model_fields[last]):
-            return f"{key} ({file}) is a secret: set {last.upper()} in the environment, never in a file"
-        near = get_close_matches(key, self._known, n=1, cutoff=0.6)
-        return f"{key} ({file}) is not a known key" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def load(environ: Mapping[str, str], yaml_path: Path | None = None) -> Config:
@@ -144,7 +167,11 @@ def load(environ: Mapping[str, str], yaml_path: Path | None = None) -> Config:
         config = Config(_build_sources=((environment, file), {}))
     except ValidationError as error:
         wrong = sorted({str(one["loc"][0]) for one in error.errors()}, key=list(Config.model_fields).index)
-        problems += [_describe_wrong(name, environment, file) for name in wrong]
+        for name in wrong:
+            field, text = Config.model_fields[name], environment.env_vars.get(name)
+            text, origin = (text, "environment") if text else (file.values[name], file.keys[name])
+            shown = "***" if is_secret(field) else f'"{text}"'
+            problems.append(f"{name.upper()} is {shown} ({origin}); allowed: {allowed(field)}")
         environment.env_vars = {name: text for name, text in environment.env_vars.items() if name not in wrong}
         file.values = {name: text for name, text in file.values.items() if name not in wrong}
         config = Config(_build_sources=((environment, file), {}))
@@ -153,35 +180,27 @@ def load(environ: Mapping[str, str], yaml_path: Path | None = None) -> Config:
     return config
 
 
-def _describe_wrong(name: str, environment: Environment, file: YamlFile) -> str:
-    field = Config.model_fields[name]
-    in_environment = environment.env_vars.get(name)
-    text, origin = (in_environment, "environment") if in_environment else (file.values[name], file.keys[name])
-    shown = "***" if is_secret(field) else f'"{text}"'
-    return f"{name.upper()} is {shown} ({origin}); allowed: {allowed(field)}"
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(str(each) for each in value) if isinstance(value, list) else str(value)
-
-
 def _contradictions(config: Config) -> Iterator[str]:
     """Yields pairs of values that are valid alone and wrong together."""
-    yield from _must_be_below(config, "memory_soft_limit_mb", "memory_hard_limit_mb", strictly=True)
-    yield from _must_be_below(config, "retry_base_delay_seconds", "retry_max_delay_seconds")
-    yield from _must_be_below(config, "polling_interval_seconds", "staleness_threshold_seconds", strictly=True)
-    yield from _must_be_below(config, "rate_limit_standard_per_minute", "rate_limit_premium_per_minute")
+    for lower, upper, strictly in (
+        ("memory_soft_limit_mb", "memory_hard_limit_mb", True),
+        ("retry_base_delay_seconds", "retry_max_delay_seconds", False),
+        ("polling_interval_seconds", "staleness_threshold_seconds", True),
+        ("rate_limit_standard_per_minute", "rate_limit_premium_per_minute", False),
+    ):
+        low, high = float(getattr(config, lower)), float(getattr(config, upper))
+        if low > high or (strictly and low == high):
+            relation = "below" if strictly else "at most"
+            yield f"{lower.upper()} is {low:.10g} and {upper.upper()} is {high:.10g}: it must be {relation} that"
     if config.enable_prometheus_metrics and config.port == config.prometheus_port:
         yield f"PORT and PROMETHEUS_PORT are both {config.port}: they must differ"
     for origin in config.cors_origins:
-        if origin == "*" or is_origin(origin):
-            continue
-        yield (
-            f'CORS_ORIGINS has "{origin}": an origin is scheme://host or scheme://host:port, as a browser sends it '
-            "(https://example.com), without a path and without the usual port; or * for all"
-        )
+        found = ORIGIN.fullmatch(origin)
+        if origin != "*" and (found is None or (found[1].lower(), found[2]) in DEFAULT_PORTS):
+            yield (
+                f'CORS_ORIGINS has "{origin}": an origin is scheme://host or scheme://host:port, as a browser sends it '
+                "(https://example.com), without a path and without the usual port; or * for all"
+            )
     for place, pair in enumerate(config.source_credentials.split(), start=1):
         if not all(pair.partition("=")):
             yield f"SOURCE_CREDENTIALS: entry {place} is not source=secret"
@@ -189,24 +208,3 @@ def _contradictions(config: Config) -> Iterator[str]:
         for name in ("secret_key", "jwt_signing_key"):
             if not getattr(config, name):
                 yield f"{name.upper()} is empty: with PostgreSQL (DATABASE_URL) it must be set, and the same everywhere"
-
-
-def _must_be_below(config: Config, lower: str, upper: str, *, strictly: bool = False) -> Iterator[str]:
-    low, high = float(getattr(config, lower)), float(getattr(config, upper))
-    if low > high or (strictly and low == high):
-        relation = "below" if strictly else "at most"
-        yield f"{lower.upper()} is {low:.10g} and {upper.upper()} is {high:.10g}: it must be {relation} that"
-
-
-def is_origin(text: str) -> bool:
-    """Returns True for scheme://host[:port] as a browser sends it; any other entry would never match."""
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        return False
-    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or any(char in "@*" or char.isspace() for char in text):
-        return False
-    if parts.netloc.endswith(":") or port == DEFAULT_PORTS[parts.scheme]:
-        return False  # browsers leave the default port out
-    return text.lower() == f"{parts.scheme}://{parts.netloc}".lower()

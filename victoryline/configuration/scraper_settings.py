@@ -11,212 +11,133 @@ class Lifecycle(Group):
     """Polling and lifetime of scrapers."""
 
     section = "scraper.lifecycle"
-    scraper_max_lifetime_hours: int = setting(
-        6, "max_lifetime_hours", "Hours after which a scraper is replaced by a fresh one.", limits=(1, 168)
-    )
-    polling_interval_seconds: float = setting(
-        2.5, "polling_interval", "Seconds between two polls of a live match.", limits=(0.5, 3600)
-    )
-    break_interval_seconds: float = setting(
-        30,
-        "break_interval",
-        "Seconds between two polls of a match in a break. The demo divides it by its pace.",
-        limits=(0.5, 3600),
-    )
-    staleness_threshold_seconds: int = setting(
-        300,
-        "staleness_threshold",
-        "Age of a live match's data at which its scraper is restarted.",
-        limits=(5, DAY_SECONDS),
-    )
-    discovery_interval_seconds: float = setting(
-        30, "discovery_interval", "Seconds between two reads of a source's list of matches.", limits=(1, DAY_SECONDS)
-    )
-    archive_after_hours: int = setting(
-        24, "archive_after_hours", "Hours after which a completed match is archived.", limits=(1, 8760)
-    )
+    scraper_max_lifetime_hours: int = setting(6, "max_lifetime_hours", 1, 168)
+    """Hours after which a scraper is replaced by a fresh one."""
+    polling_interval_seconds: float = setting(2.5, "polling_interval", 0.5, 3600)
+    """Seconds between two polls of a live match."""
+    break_interval_seconds: float = setting(30, "break_interval", 0.5, 3600)
+    """Seconds between two polls of a match in a break. The demo divides it by its pace."""
+    staleness_threshold_seconds: int = setting(300, "staleness_threshold", 5, DAY_SECONDS)
+    """Age of a live match's data at which its scraper is restarted."""
+    discovery_interval_seconds: float = setting(30, "discovery_interval", 1, DAY_SECONDS)
+    """Seconds between two reads of a source's list of matches."""
 
 
 class Resources(Group):
     """Memory and queues."""
 
     section = "scraper.resources"
-    memory_soft_limit_mb: int = setting(
-        1536,
-        "memory.soft_limit_mb",
-        "Memory of a worker and its browser above which both are restarted after their running work.",
-        limits=(128, 1_048_576),
-    )
-    memory_hard_limit_mb: int = setting(
-        2048,
-        "memory.hard_limit_mb",
-        "Memory above which the browser, then the worker, is killed.",
-        limits=(128, 1_048_576),
-    )
-    min_free_memory_mb: int = setting(
-        500,
-        "memory.min_free_mb",
-        "Free memory of the machine below which no new watch is started.",
-        limits=(0, 1_048_576),
-    )
-    max_queue_size: int = setting(
-        1000, "queue.max_size", "Most updates held while the database is unreachable.", limits=(1, 1_000_000)
-    )
-    max_queue_size_mb: int = setting(
-        10, "queue.max_size_mb", "Most megabytes of updates held while the database is unreachable.", limits=(1, 10_240)
-    )
+    memory_soft_limit_mb: int = setting(1536, "memory.soft_limit_mb", 128, 1_048_576)
+    """Memory of a worker and its browser above which both are restarted after their running work."""
+    memory_hard_limit_mb: int = setting(2048, "memory.hard_limit_mb", 128, 1_048_576)
+    """Memory above which the browser, then the worker, is killed."""
+    max_queue_size: int = setting(1000, "queue.max_size", 1, 1_000_000)
+    """Most updates held while the database is unreachable."""
+    max_queue_size_mb: int = setting(10, "queue.max_size_mb", 1, 10_240)
+    """Most megabytes of updates held while the database is unreachable."""
 
 
 class Resilience(Group):
     """Breakers, retries, pauses."""
 
     section = "scraper.resilience"
-    circuit_breaker_threshold: int = setting(
-        5, "circuit_breaker.threshold", "Consecutive failures that open a breaker.", limits=(1, 1000)
-    )
-    circuit_breaker_timeout_seconds: int = setting(
-        60,
-        "circuit_breaker.timeout",
-        "Seconds an open breaker waits before it lets a probe through.",
-        limits=(1, DAY_SECONDS),
-    )
-    circuit_breaker_success_threshold: int = setting(
-        5, "circuit_breaker.success_threshold", "Successful probes that close a breaker.", limits=(1, 1000)
-    )
-    retry_max_attempts: int = setting(
-        5, "retry.max_attempts", "Attempts a task gets before it becomes a dead letter.", limits=(1, 100)
-    )
-    retry_base_delay_seconds: int = setting(
-        1, "retry.base_delay", "Delay before the first retry; it doubles each time.", limits=(1, 3600)
-    )
-    retry_max_delay_seconds: int = setting(
-        16, "retry.max_delay", "Longest delay between two attempts.", limits=(1, DAY_SECONDS)
-    )
-    source_breaker_window_seconds: int = setting(
-        600,
-        "source_breaker.window",
-        "Seconds over which the calls to a source are evaluated.",
-        limits=(10, DAY_SECONDS),
-    )
-    source_breaker_min_calls: int = setting(
-        30,
-        "source_breaker.min_calls",
-        "Fewest calls in that window before a source's breaker can open.",
-        limits=(1, 1_000_000),
-    )
-    source_breaker_bad_percent: int = setting(
-        35, "source_breaker.bad_percent", "Percentage of failed calls that opens a source's breaker.", limits=(1, 100)
-    )
-    source_breaker_min_seconds: int = setting(
-        60,
-        "source_breaker.min_seconds",
-        "Seconds over which calls must have failed before a source's breaker opens.",
-        limits=(0, DAY_SECONDS),
-    )
-    source_breaker_cooldown_seconds: int = setting(
-        900,
-        "source_breaker.cooldown",
-        "Seconds a source's breaker stays open before it lets probes through.",
-        limits=(1, DAY_SECONDS),
-    )
-    pause_after_failures: int = setting(
-        5, "pause.after_failures", "Failed attempts in a row that pause a match.", limits=(1, 1000)
-    )
-    pause_seconds: int = setting(300, "pause.seconds", "Seconds a match stays paused.", limits=(1, DAY_SECONDS))
+    circuit_breaker_threshold: int = setting(5, "circuit_breaker.threshold", 1, 1000)
+    """Consecutive failures that open a breaker."""
+    circuit_breaker_timeout_seconds: int = setting(60, "circuit_breaker.timeout", 1, DAY_SECONDS)
+    """Seconds an open breaker waits before it lets a probe through."""
+    circuit_breaker_success_threshold: int = setting(5, "circuit_breaker.success_threshold", 1, 1000)
+    """Successful probes that close a breaker."""
+    retry_max_attempts: int = setting(5, "retry.max_attempts", 1, 100)
+    """Attempts a task gets before it becomes a dead letter."""
+    retry_base_delay_seconds: int = setting(1, "retry.base_delay", 1, 3600)
+    """Delay before the first retry; it doubles each time."""
+    retry_max_delay_seconds: int = setting(16, "retry.max_delay", 1, DAY_SECONDS)
+    """Longest delay between two attempts."""
+    source_breaker_window_seconds: int = setting(600, "source_breaker.window", 10, DAY_SECONDS)
+    """Seconds over which the calls to a source are evaluated."""
+    source_breaker_min_calls: int = setting(30, "source_breaker.min_calls", 1, 1_000_000)
+    """Fewest calls in that window before a source's breaker can open."""
+    source_breaker_min_seconds: int = setting(60, "source_breaker.min_seconds", 0, DAY_SECONDS)
+    """Seconds over which calls must have failed before a source's breaker opens."""
+    source_breaker_cooldown_seconds: int = setting(900, "source_breaker.cooldown", 1, DAY_SECONDS)
+    """Seconds a source's breaker stays open before it lets probes through."""
+    pause_after_failures: int = setting(5, "pause.after_failures", 1, 1000)
+    """Failed attempts in a row that pause a match."""
+    pause_seconds: int = setting(300, "pause.seconds", 1, DAY_SECONDS)
+    """Seconds a match stays paused."""
 
 
 class Browser(Group):
     """Browser."""
 
     section = "scraper.browser"
-    page_timeout_seconds: int = setting(30, "timeouts.page", "Seconds a page has to load.", limits=(1, 600))
-    navigation_timeout_seconds: int = setting(
-        30, "timeouts.navigation", "Seconds a navigation has to answer.", limits=(1, 600)
-    )
-    selector_timeout_seconds: int = setting(
-        5, "timeouts.selector", "Seconds an element has to appear.", limits=(1, 600)
-    )
-    browser_headless: bool = setting(True, "headless", "Run Chromium without a window.")
-    chromium_path: OptionalPath = setting(
-        None, "chromium_path", "Chromium to use. Empty: Playwright's own, else the system's."
-    )
-    browser_max_pages: int = setting(
-        1000, "max_pages", "Pages after which a browser is replaced by a fresh one.", limits=(1, 1_000_000)
-    )
-    browser_hung_seconds: int = setting(
-        30,
-        "hung_seconds",
-        "Seconds without an answer after which a browser counts as hung and is killed.",
-        limits=(1, 600),
-    )
-    scraper_stealth: bool = setting(False, "stealth", "Hide the marks of an automated browser (playwright-stealth).")
-    scraper_cdp_endpoint: DevToolsUrl = setting(
-        "",
-        "cdp_endpoint",
-        "DevTools endpoint of a running Chromium. Empty with SCRAPER_USE_CDP: the worker starts one.",
-    )
-    scraper_use_cdp: bool = setting(False, "use_cdp", "Drive the browser over the DevTools protocol.")
+    page_timeout_seconds: int = setting(30, "timeouts.page", 1, 600)
+    """Seconds a page has to load."""
+    navigation_timeout_seconds: int = setting(30, "timeouts.navigation", 1, 600)
+    """Seconds a navigation has to answer."""
+    selector_timeout_seconds: int = setting(5, "timeouts.selector", 1, 600)
+    """Seconds an element has to appear."""
+    browser_headless: bool = setting(True, "headless")
+    """Run Chromium without a window."""
+    chromium_path: OptionalPath = setting(None, "chromium_path")
+    """Chromium to use. Empty: Playwright's own, else the system's."""
+    browser_max_pages: int = setting(1000, "max_pages", 1, 1_000_000)
+    """Pages after which a browser is replaced by a fresh one."""
+    browser_hung_seconds: int = setting(30, "hung_seconds", 1, 600)
+    """Seconds without an answer after which a browser counts as hung and is killed."""
+    scraper_stealth: bool = setting(False, "stealth")
+    """Hide the marks of an automated browser (playwright-stealth)."""
+    scraper_cdp_endpoint: DevToolsUrl = setting("", "cdp_endpoint")
+    """DevTools endpoint of a running Chromium. Empty with SCRAPER_USE_CDP: the worker starts one."""
+    scraper_use_cdp: bool = setting(False, "use_cdp")
+    """Drive the browser over the DevTools protocol."""
 
 
 class Proxies(Group):
     """Proxies."""
 
     section = "scraper.proxy"
-    scraper_proxy_mode: Annotated[Literal["sticky", "rotating"], LowerCase] = setting(
-        "sticky", "mode", "Keep a proxy session for a batch, or change it with every visit."
-    )
-    scraper_sticky_ttl_seconds: int = setting(
-        600,
-        "sticky_ttl",
-        "Seconds a session at a source lasts; the next visit then starts another one, with new cookies.",
-        limits=(1, DAY_SECONDS),
-    )
-    scraper_proxies: str = secret("", "Proxies as URLs, separated by spaces: http://user:password@host:port#country.")
-    iproyal_host: str = setting("", "host", "Proxy host.")
-    iproyal_port: int = setting(0, "port", "Proxy port; 0 for none.", limits=(0, 65_535))
-    iproyal_username: str = secret("", "Proxy user.")
-    iproyal_password: str = secret("", "Proxy password.")
-    iproyal_country: str = setting("", "country", "Country the proxy should be in.")
+    scraper_proxy_mode: Annotated[Literal["sticky", "rotating"], LowerCase] = setting("sticky", "mode")
+    """Keep a proxy session for a batch, or change it with every visit."""
+    scraper_sticky_ttl_seconds: int = setting(600, "sticky_ttl", 1, DAY_SECONDS)
+    """Seconds a session at a source lasts; the next visit then starts another one, with new cookies."""
+    scraper_proxies: str = secret("")
+    """Proxies as URLs, separated by spaces: http://user:password@host:port#country."""
+    iproyal_host: str = setting("", "host")
+    """Proxy host."""
+    iproyal_port: int = setting(0, "port", 0, 65_535)
+    """Proxy port; 0 for none."""
+    iproyal_username: str = secret("")
+    """Proxy user."""
+    iproyal_password: str = secret("")
+    """Proxy password."""
+    iproyal_country: str = setting("", "country")
+    """Country the proxy should be in."""
 
 
 class SourceAccess(Group):
     """Source tokens and layout changes."""
 
     section = "scraper"
-    source_credentials: str = secret(
-        "", "Credentials for the token services of sources: source=secret, separated by spaces."
-    )
-    token_degraded_seconds: int = setting(
-        300,
-        "tokens.degraded_after",
-        "Seconds without a token after which its source counts as degraded.",
-        limits=(1, DAY_SECONDS),
-    )
-    drift_retry_seconds: int = setting(
-        300,
-        "drift.retry",
-        "Seconds between two attempts at a source whose layout has changed.",
-        limits=(1, DAY_SECONDS),
-    )
+    source_credentials: str = secret("")
+    """Credentials for the token services of sources: source=secret, separated by spaces."""
+    token_degraded_seconds: int = setting(300, "tokens.degraded_after", 1, DAY_SECONDS)
+    """Seconds without a token after which its source counts as degraded."""
+    drift_retry_seconds: int = setting(300, "drift.retry", 1, DAY_SECONDS)
+    """Seconds between two attempts at a source whose layout has changed."""
 
 
 class Adaptive(Group):
     """Adaptive behaviour."""
 
     section = "scraper.adaptive"
-    enable_adaptive_polling: bool = setting(
-        True, "polling", "Poll faster in action, slower in breaks and under errors."
-    )
-    enable_adaptive_timeouts: bool = setting(True, "timeouts", "Stretch and shrink timeouts with the source's latency.")
-    enable_match_state_detection: bool = setting(
-        True, "match_state", "Detect breaks, innings changes and the end of a match."
-    )
-    error_calm_seconds: int = setting(
-        300,
-        "error_calm",
-        "Seconds without errors until a match is polled normally again. The demo divides it by its pace.",
-        limits=(1, DAY_SECONDS),
-    )
-    importance_file: OptionalPath = setting(
-        None, "importance_file", "Rules that rank matches by importance. Empty: config/importance.yaml."
-    )
+    enable_adaptive_polling: bool = setting(True, "polling")
+    """Poll faster in action, slower in breaks and under errors."""
+    enable_adaptive_timeouts: bool = setting(True, "timeouts")
+    """Stretch and shrink timeouts with the source's latency."""
+    enable_match_state_detection: bool = setting(True, "match_state")
+    """Detect breaks, innings changes and the end of a match."""
+    error_calm_seconds: int = setting(300, "error_calm", 1, DAY_SECONDS)
+    """Seconds without errors until a match is polled normally again. The demo divides it by its pace."""
+    importance_file: OptionalPath = setting(None, "importance_file")
+    """Rules that rank matches by importance. Empty: config/importance.yaml."""

@@ -23,191 +23,153 @@ class Monitoring(Group):
     """Monitoring."""
 
     section = "scraper.monitoring"
-    enable_prometheus_metrics: bool = setting(True, "prometheus.enabled", "Serve metrics.")
-    prometheus_port: int = setting(
-        9090, "prometheus.port", "Port of a worker's or scheduler's own metrics.", limits=(1, 65_535)
-    )
-    metrics_bind: str = setting("127.0.0.1", "prometheus.bind", "Address a worker's or scheduler's metrics listen on.")
-    health_check_enabled: bool = setting(True, "health_check.enabled", "Serve /health.")
+    enable_prometheus_metrics: bool = setting(True, "prometheus.enabled")
+    """Serve metrics."""
+    prometheus_port: int = setting(9090, "prometheus.port", 1, 65_535)
+    """Port of a worker's or scheduler's own metrics."""
+    metrics_bind: str = setting("127.0.0.1", "prometheus.bind")
+    """Address a worker's or scheduler's metrics listen on."""
+    health_check_enabled: bool = setting(True, "health_check.enabled")
+    """Serve /health."""
     log_level: Annotated[Literal["DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL"], UpperCase] = setting(
-        "INFO", "logging.level", "Least severe level that is logged."
+        "INFO", "logging.level"
     )
-    log_format: Annotated[Literal["json", "console"], LowerCase] = setting(
-        "json", "logging.format", "One JSON object per line, or lines for a terminal."
-    )
-    sentry_dsn: str = secret("", "Sentry project that receives alerts as events.")
+    """Least severe level that is logged."""
+    log_format: Annotated[Literal["json", "console"], LowerCase] = setting("json", "logging.format")
+    """One JSON object per line, or lines for a terminal."""
+    sentry_dsn: str = secret("")
+    """Sentry project that receives alerts as events."""
 
 
 class Alerts(Group):
     """Alert delivery."""
 
     section = "alerts"
-    alert_webhook_url: HttpUrl = secret("", "URL that alerts are posted to as JSON. Empty: none.")
-    alert_webhook_secret: str = secret("", "Key of the HMAC-SHA256 signature of posted alerts.")
-    alert_email_to: TextList = setting((), "email.to", "Addresses that receive alerts by e-mail.")
-    alert_email_from: str = setting("victoryline@localhost", "email.from", "Sender address of alert e-mails.")
-    smtp_url: MailUrl = secret(
-        "", "The mail server: smtp://, smtps:// or smtp+starttls:// with user:password@host:port. Empty: no e-mail."
-    )
+    alert_webhook_url: HttpUrl = secret("")
+    """URL that alerts are posted to as JSON. Empty: none."""
+    alert_webhook_secret: str = secret("")
+    """Key of the HMAC-SHA256 signature of posted alerts."""
+    alert_email_to: TextList = setting((), "email.to")
+    """Addresses that receive alerts by e-mail."""
+    alert_email_from: str = setting("victoryline@localhost", "email.from")
+    """Sender address of alert e-mails."""
+    smtp_url: MailUrl = secret("")
+    """The mail server: smtp://, smtps:// or smtp+starttls:// with user:password@host:port. Empty: no e-mail."""
 
 
 class Storage(Group):
     """Database and broker."""
 
     section = "database"
-    database_url: PostgresUrl = secret("", "PostgreSQL to use. Empty: SQLite in VAR_DIR.")
-    redis_url: RedisUrl = secret("", "Redis to use. Empty: the broker inside the engine process.")
-    db_connection_pool_size: int = setting(
-        10,
-        "pool.size",
-        "Connections a process keeps open (PostgreSQL); twice as many at peak, half as many when idle.",
-        limits=(1, 1000),
-    )
-    db_connection_timeout_seconds: int = setting(
-        30, "pool.timeout", "Seconds to wait for a connection of the pool.", limits=(1, 600)
-    )
-    db_answer_seconds: int = setting(
-        20,
-        "answer_seconds",
-        "Seconds to wait for an answer of PostgreSQL before the connection counts as lost.",
-        limits=(1, 3600),
-    )
+    database_url: PostgresUrl = secret("")
+    """PostgreSQL to use. Empty: SQLite in VAR_DIR."""
+    redis_url: RedisUrl = secret("")
+    """Redis to use. Empty: the broker inside the engine process."""
+    db_connection_pool_size: int = setting(10, "pool.size", 1, 1000)
+    """Connections a process keeps open (PostgreSQL); twice as many at peak, half as many when idle."""
+    db_connection_timeout_seconds: int = setting(30, "pool.timeout", 1, 600)
+    """Seconds to wait for a connection of the pool."""
+    db_answer_seconds: int = setting(20, "answer_seconds", 1, 3600)
+    """Seconds to wait for an answer of PostgreSQL before the connection counts as lost."""
 
 
 class Web(Group):
     """Web and API."""
 
     section = "web"
-    host: str = setting("127.0.0.1", "host", "Address the web server listens on.")
-    port: int = setting(8000, "port", "Port of the web server.", limits=(1, 65_535))
-    debug: bool = setting(False, "debug", "Django's debug pages. Never in production.")
-    allowed_hosts: TextList = setting(
-        ("127.0.0.1", "localhost", "[::1]"), "allowed_hosts", "Host names the web server answers to."
-    )
-    public_url: HttpUrl = setting(
-        "", "public_url", "Address of this site, for links in alerts. Empty: the first of ALLOWED_HOSTS, with HTTPS."
-    )
-    https: bool = setting(False, "https", "The site is served over HTTPS: secure cookies, redirect, HSTS.")
-    trusted_proxies: int = setting(
-        0, "trusted_proxies", "Number of reverse proxies in front whose forwarding headers are trusted.", limits=(0, 10)
-    )
-    secret_key: str = secret(
-        "", "Django's secret key. Empty: generated once and kept in VAR_DIR; required with PostgreSQL."
-    )
-    jwt_signing_key: str = secret(
-        "", "Signs API tokens. Empty: generated once and kept in VAR_DIR; required with PostgreSQL."
-    )
-    jwt_previous_keys: TextList = secret(
-        (), "Earlier signing keys, accepted until the tokens they signed have expired."
-    )
-    token_lifetime_hours: int = setting(24, "token_lifetime_hours", "Hours an API token is valid.", limits=(1, 720))
-    rate_limit_standard_per_minute: int = setting(
-        100, "rate_limits.standard", "Requests a minute of a standard consumer.", limits=(1, 1_000_000)
-    )
-    rate_limit_premium_per_minute: int = setting(
-        1000, "rate_limits.premium", "Requests a minute of a premium consumer.", limits=(1, 1_000_000)
-    )
-    rate_limit_anonymous_per_minute: int = setting(
-        60,
-        "rate_limits.anonymous",
-        "Requests a minute without a valid token, by client address.",
-        limits=(1, 1_000_000),
-    )
-    rate_limit_tokens_per_minute: int = setting(
-        60, "rate_limits.tokens", "Token requests a minute from one address.", limits=(1, 1_000_000)
-    )
-    cors_origins: TextList = setting(
-        (), "cors_origins", "Sites whose pages may call the API from a browser, such as https://example.com; * for all."
-    )
-    request_slow_ms: int = setting(
-        500, "request_slow_ms", "Milliseconds from which a request counts as slow.", limits=(1, 600_000)
-    )
-    request_trace: Annotated[Literal["none", "refused", "slow", "all"], LowerCase] = setting(
-        "refused",
-        "request_trace",
-        "Which API requests are logged in full, without secrets: none, refused, slow (and refused), all.",
-    )
+    host: str = setting("127.0.0.1", "host")
+    """Address the web server listens on."""
+    port: int = setting(8000, "port", 1, 65_535)
+    """Port of the web server."""
+    debug: bool = setting(False, "debug")
+    """Django's debug pages. Never in production."""
+    allowed_hosts: TextList = setting(("127.0.0.1", "localhost", "[::1]"), "allowed_hosts")
+    """Host names the web server answers to."""
+    public_url: HttpUrl = setting("", "public_url")
+    """Address of this site, for links in alerts. Empty: the first of ALLOWED_HOSTS, with HTTPS."""
+    https: bool = setting(False, "https")
+    """The site is served over HTTPS: secure cookies, redirect, HSTS."""
+    trusted_proxies: int = setting(0, "trusted_proxies", 0, 10)
+    """Number of reverse proxies in front whose forwarding headers are trusted."""
+    secret_key: str = secret("")
+    """Django's secret key. Empty: generated once and kept in VAR_DIR; required with PostgreSQL."""
+    jwt_signing_key: str = secret("")
+    """Signs API tokens. Empty: generated once and kept in VAR_DIR; required with PostgreSQL."""
+    jwt_previous_keys: TextList = secret(())
+    """Earlier signing keys, accepted until the tokens they signed have expired."""
+    token_lifetime_hours: int = setting(24, "token_lifetime_hours", 1, 720)
+    """Hours an API token is valid."""
+    rate_limit_standard_per_minute: int = setting(100, "rate_limits.standard", 1, 1_000_000)
+    """Requests a minute of a standard consumer."""
+    rate_limit_premium_per_minute: int = setting(1000, "rate_limits.premium", 1, 1_000_000)
+    """Requests a minute of a premium consumer."""
+    rate_limit_tokens_per_minute: int = setting(60, "rate_limits.tokens", 1, 1_000_000)
+    """Token requests a minute from one address."""
+    cors_origins: TextList = setting((), "cors_origins")
+    """Sites whose pages may call the API from a browser, such as https://example.com; * for all."""
+    request_trace: Annotated[Literal["none", "refused", "slow", "all"], LowerCase] = setting("refused", "request_trace")
+    """Which API requests are logged in full, without secrets: none, refused, slow (and refused), all."""
 
 
 class Engine(Group):
     """Worker and scheduler."""
 
     section = "engine"
-    worker_threads: int = setting(8, "worker_threads", "Tasks a worker runs at once.", limits=(1, 64))
-    task_lease_seconds: int = setting(
-        15,
-        "task_lease_seconds",
-        "Seconds a worker owns a task without a heartbeat; heartbeats and the scheduler's lease follow it.",
-        limits=(5, 300),
-    )
-    max_rescues: int = setting(
-        3, "max_rescues", "Workers that may die while running a task before it becomes a dead letter.", limits=(1, 100)
-    )
-    scheduler_tick_seconds: float = setting(
-        0.1, "scheduler_tick_seconds", "Seconds between two rounds of the scheduler.", limits=(0.01, 60)
-    )
-    stop_seconds: int = setting(
-        25, "stop_seconds", "Seconds a worker has to finish its running tasks after SIGTERM.", limits=(1, 600)
-    )
-    stall_seconds: int = setting(
-        30,
-        "stall_seconds",
-        "Seconds after which a silent loop or heartbeat counts as stalled and its process is replaced.",
-        limits=(2, 3600),
-    )
-    min_free_disk_mb: int = setting(
-        200, "min_free_disk_mb", "Free disk space below which a worker takes no new work.", limits=(0, 1_048_576)
-    )
+    worker_threads: int = setting(8, "worker_threads", 1, 64)
+    """Tasks a worker runs at once."""
+    task_lease_seconds: int = setting(15, "task_lease_seconds", 5, 300)
+    """Seconds a worker owns a task without a heartbeat; heartbeats and the scheduler's lease follow it."""
+    max_rescues: int = setting(3, "max_rescues", 1, 100)
+    """Workers that may die while running a task before it becomes a dead letter."""
+    scheduler_tick_seconds: float = setting(0.1, "scheduler_tick_seconds", 0.01, 60)
+    """Seconds between two rounds of the scheduler."""
+    stop_seconds: int = setting(25, "stop_seconds", 1, 600)
+    """Seconds a worker has to finish its running tasks after SIGTERM."""
+    stall_seconds: int = setting(30, "stall_seconds", 2, 3600)
+    """Seconds after which a silent loop or heartbeat counts as stalled and its process is replaced."""
+    min_free_disk_mb: int = setting(200, "min_free_disk_mb", 0, 1_048_576)
+    """Free disk space below which a worker takes no new work."""
 
 
 class Retention(Group):
     """Retention."""
 
     section = "retention"
-    evidence_total_mb: int = setting(
-        200, "evidence_total_mb", "Disk space for all evidence; the oldest is deleted first.", limits=(1, 1_048_576)
-    )
-    keep_evidence_days: int = setting(7, "evidence_days", "Days that evidence of failures is kept.", limits=(1, 3650))
-    keep_errors_days: int = setting(
-        30, "errors_days", "Days that failed attempts, dead letters and jobs are kept.", limits=(30, 3650)
-    )
-    keep_snapshots_hours: int = setting(
-        24, "snapshots_hours", "Hours that old snapshots of a match are kept.", limits=(1, 87_600)
-    )
-    keep_access_log_days: int = setting(
-        30, "access_log_days", "Days that the API's access log is kept.", limits=(1, 3650)
-    )
-    keep_submissions_days: int = setting(
-        7,
-        "submissions_days",
-        "Days that POST /cricket-data bodies and idempotency keys are kept.",
-        limits=(1, 3650),
-    )
-    keep_matches_days: int = setting(
-        365, "matches_days", "Days after which an archived match and its events are deleted.", limits=(1, 36_500)
-    )
-    match_log_retention_days: int = setting(
-        90, "match_log_days", "Days that the log file of a match is kept.", limits=(1, 36_500)
-    )
+    keep_errors_days: int = setting(30, "errors_days", 30, 3650)
+    """Days that failed attempts, dead letters and jobs are kept."""
+    keep_snapshots_hours: int = setting(24, "snapshots_hours", 1, 87_600)
+    """Hours that old snapshots of a match are kept."""
+    keep_access_log_days: int = setting(30, "access_log_days", 1, 3650)
+    """Days that the API's access log is kept."""
+    keep_matches_days: int = setting(365, "matches_days", 1, 36_500)
+    """Days after which an archived match and its events are deleted."""
+    match_log_retention_days: int = setting(90, "match_log_days", 1, 36_500)
+    """Days that the log file of a match is kept."""
 
 
 class Demo(Group):
     """Demo and tests."""
 
     section = "stadium"
-    demo: bool = setting(True, "demo", "`manage.py run` starts the stadium and its matches.")
-    stadium_url: HttpUrl = setting("", "url", "Stadium that replaces the real sources.")
-    stadium_pace: float = setting(10, "pace", "Speed of the matches; 1 is real time.", limits=(0.1, 600))
-    stadium_programme: str = setting("demo", "programme", "Set of matches that the stadium plays.")
-    crash_at: str = setting("", "", "Name of a crash point at which the process kills itself. For fault tests only.")
+    demo: bool = setting(True, "demo")
+    """`manage.py run` starts the stadium and its matches."""
+    stadium_url: HttpUrl = setting("", "url")
+    """Stadium that replaces the real sources."""
+    stadium_pace: float = setting(10, "pace", 0.1, 600)
+    """Speed of the matches; 1 is real time."""
+    stadium_programme: str = setting("demo", "programme")
+    """Set of matches that the stadium plays."""
+    crash_at: str = setting("", "")
+    """Name of a crash point at which the process kills itself. For fault tests only."""
 
 
 class Files(Group):
     """Files."""
 
     section = "files"
-    var_dir: FilePath = setting(PROJECT_ROOT / "var", "var_dir", "Folder of every file that VictoryLine writes.")
-    match_log_dir: OptionalPath = setting(
-        None, "match_log_dir", "Folder of the log files of completed matches. Empty: match_logs in VAR_DIR."
-    )
-    config_file: OptionalPath = setting(None, "", "The YAML file to read.")
+    var_dir: FilePath = setting(PROJECT_ROOT / "var", "var_dir")
+    """Folder of every file that VictoryLine writes."""
+    match_log_dir: OptionalPath = setting(None, "match_log_dir")
+    """Folder of the log files of completed matches. Empty: match_logs in VAR_DIR."""
+    config_file: OptionalPath = setting(None, "")
+    """The YAML file to read."""

@@ -183,8 +183,10 @@ class TestLimits:
         assert files(media) == sorted(Evidence.objects.values_list("path", flat=True))
 
     @pytest.mark.django_db(transaction=True)
-    def test_deletes_the_oldest_above_the_total(self, clock: Clock, media: Path, settings: LazySettings) -> None:
-        settings.CONFIG = settings.CONFIG.model_copy(update={"evidence_total_mb": 1})
+    def test_deletes_the_oldest_above_the_total(
+        self, clock: Clock, media: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(evidence, "TOTAL_MB", 1)
         big = replace(PAGE, body=b"x" * 300_000)
         for _ in range(5):
             clock.forward(1)

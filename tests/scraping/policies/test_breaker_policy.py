@@ -189,12 +189,11 @@ class TestBreakerOfASource:
         names = {
             "SOURCE_BREAKER_WINDOW_SECONDS": "60",
             "SOURCE_BREAKER_MIN_CALLS": "4",
-            "SOURCE_BREAKER_BAD_PERCENT": "50",
             "SOURCE_BREAKER_MIN_SECONDS": "20",
             "SOURCE_BREAKER_COOLDOWN_SECONDS": "30",
         }
         policies = from_config(configuration.load(names))
-        assert policies.window == WindowPolicy(60, 4, 50, 20)
+        assert policies.window == WindowPolicy(60, 4, 35, 20)
         assert (policies.source_breaker.timeout_seconds, policies.source_breaker.probes) == (30, 3)
         assert (policies.source_breaker.success_threshold, policies.source_breaker.failure_threshold) == (3, 0)
         assert policies.budget.percent == 20

@@ -216,8 +216,8 @@ class TestEvidence:
         assert ScrapeError.objects.count() == 2, "the errors themselves stay"
 
     @pytest.mark.django_db(transaction=True)
-    def test_is_deleted_oldest_first_above_the_total(self, media: Path, settings: LazySettings) -> None:
-        settings.CONFIG = settings.CONFIG.model_copy(update={"evidence_total_mb": 1})
+    def test_is_deleted_oldest_first_above_the_total(self, media: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(evidence, "TOTAL_MB", 1)
         ages = [timedelta(hours=hours) for hours in (3, 1, 2)]
         rows = [make_evidence(media, age=age, size=400_000) for age in ages]
         assert prune_often(NOW) == 1
@@ -225,8 +225,8 @@ class TestEvidence:
         assert prune_often(NOW) == 0
 
     @pytest.mark.django_db(transaction=True)
-    def test_is_deleted_with_its_error(self, media: Path, settings: LazySettings) -> None:
-        settings.CONFIG = settings.CONFIG.model_copy(update={"keep_evidence_days": 60})
+    def test_is_deleted_with_its_error(self, media: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(retention, "EVIDENCE_DAYS", 60)
         row = make_evidence(media, age=timedelta(days=31))
         assert prune_often(NOW) == 1
         assert not Evidence.objects.exists()

@@ -21,6 +21,7 @@ from scraping.browser.health import RecyclePolicy
 from scraping.browser.launcher import BrowserOptions
 from scraping.browser.memory_guard import MEGABYTE, MemoryLimits
 from scraping.configuration import policies
+from scraping.matches.watches import MIN_FREE_MEMORY_MB
 from scraping.outage.spool import SpoolLimits
 from scraping.reading.tokens import credentials_of
 from scraping.scheduler import hint
@@ -111,7 +112,7 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
             hung_seconds=config.browser_hung_seconds,
         ),
         memory=MemoryLimits(config.memory_soft_limit_mb * MEGABYTE, config.memory_hard_limit_mb * MEGABYTE),
-        min_free_memory_bytes=config.min_free_memory_mb * MEGABYTE,
+        min_free_memory_bytes=MIN_FREE_MEMORY_MB * MEGABYTE,
         own_temp_dir=temp_dir,
         has_adaptive_timeouts=config.enable_adaptive_timeouts,
         proxies=ProxyPlan.of(config),
