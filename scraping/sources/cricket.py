@@ -128,7 +128,7 @@ def ball_event(
 
 def dismissal_event(ball: Event, wicket: int | None, player: str, manner: str, description: str = "") -> Event:
     """Returns the event of the wicket that fell with a ball; `wicket`: its number in the innings, if it is known."""
-    detail: dict[str, str | int | float | bool | None] = {"player": player, "text": manner, "wicket": wicket}
+    detail: dict[str, str | int | float | bool | None] = {"player": player, "text": manner}
     return Event(
         id=f"{ball.id}:w",
         kind="dismissal",
@@ -137,7 +137,7 @@ def dismissal_event(ball: Event, wicket: int | None, player: str, manner: str, d
         slot=event_keys.wicket(ball.innings or 0, wicket) if wicket else "",
         description=description or parsing.text(f"{player} {manner}") or "Wicket",
         happened_at=ball.happened_at,
-        detail=detail,
+        detail=detail if wicket is None else detail | {"wicket": wicket},
     )
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
 
+from scraping.errors import SchemaBreak
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.parsing import collecting_unrecognized
-from scraping.sources.sofascore import incidents, lineups, listing, schemas, site
-from scraping.sources.sofascore.event import check_shape, goals_of, state_of
-from scraping.sources.sofascore.incidents import Incident, checked, events_of, happened
+from scraping.sources.parsing import parses
+from scraping.sources.sofascore import incidents, listing, players, schemas, site
+from scraping.sources.sofascore.event import goals_of, state_of
 
 
 class SofascoreSite(Adapter):
-    key: str
-    sport: Sport
     payload_schema = schemas.EVENT
     lineup_schema = schemas.LINEUPS
     events_endpoint = "incidents"  # it always has all events
@@ -30,16 +27,26 @@ class SofascoreSite(Adapter):
             Endpoint("incidents", re.compile(rf"{event}/incidents(?:\?|$)"), is_required=False),
         )
 
+    def list_plan(self, base_url: str) -> ListPlan:
+        return listing.plan(base_url, self.sport)
+
+    @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.matches_of(reading, base_url, self.sport)
+        return listing.matches_of(reading, base_url, self.sport)
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return lineups.requests(ref, base_url)
+        return site.event_requests(ref, base_url, "lineups")
 
+    @parses
     def parse_lineups(self, reading: Reading) -> Lineups:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return lineups.parse_lineups(reading, self.key)
+        event = players.event_in(reading)
+        lineups = players.lineups_of(reading, event)
+        return Lineups(
+            **self.envelope(reading, schemas.LINEUPS),
+            kickoff=parsing.moment(event.startTimestamp),
+            lineups=lineups,
+            integrity=parsing.lineup_integrity(lineups),
+        )
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.match_at(url, base_url, self.sport)
@@ -54,57 +61,49 @@ class SofascoreAdapter(SofascoreSite):
     round_fields = listing.ROUND_FIELDS
     address_example = site.EXAMPLE
 
+    @parses
     def parse(self, reading: Reading) -> Payload:
-        with parsing.rejecting_invalid_values(reading.ref.url), collecting_unrecognized() as unknown:
-            return _payload(reading).model_copy(update={"unknown": tuple(unknown)})
-
-    def list_plan(self, base_url: str) -> ListPlan:
-        return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=listing.endpoints(self.sport))
+        response, missing = site.event_in(reading, schemas.FootballEventResponse, self.sport)
+        event = response.event
+        goals = goals_of(event)
+        listed = site.optional(reading, "incidents", schemas.IncidentsResponse, schemas.INCIDENTS)
+        # an item with `isLive` is the headline of the running period ("First half") and no event
+        rows = [row for row in listed.incidents if not row.isLive] if listed else None
+        if rows is not None and incidents.is_of_another_match(rows, event, goals):
+            site.note_other_match("incidents")
+            listed = rows = None
+        events = incidents.events_of(rows or [])
+        return self.payload(
+            reading,
+            state_of(event, events, reading.captured_at),
+            events=events,
+            events_are_complete=listed is not None and incidents.are_complete(listed.incidents, event, goals),
+            has_events=rows is not None,
+            also_missing=missing,
+        )
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
-        return listing.round_plan(base_url, asked)
+        return listing.plan(base_url, self.sport, ("round", listing.round_path(asked)))
 
+    @parses
     def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.round_matches(reading, base_url, asked)
+        return listing.round_matches(reading, base_url, asked)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        return listing.fixture_plan(base_url, day)
+        path = listing.day_path(listing.FOLLOWED_TOURNAMENT, day)  # the page shows only today's
+        return listing.plan(base_url, self.sport, ("fixtures", path))
 
+    @parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.fixture_matches(reading, base_url)
+        """Returns the day's matches, each once. A postponed match stays on the list of its old day too."""
+        document = reading.document("fixtures")
+        if document is None:
+            raise SchemaBreak(f"{schemas.LIST}: the day's list gave no response", url=reading.ref.url)
+        return listing.listed_matches([document], base_url, self.sport)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return lineups.requests(ref, base_url)
+        return self.lineup_requests(ref, base_url)
 
+    @parses
     def parse_figures(self, reading: Reading) -> Figures:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return lineups.parse_ratings(reading, self.key)
-
-
-def _payload(reading: Reading) -> Payload:
-    event, missing = site.event_in(reading, "football", check_shape)
-    goals = goals_of(event)
-    rows = _incidents(reading, event, goals)
-    events = events_of(happened(rows or []))
-    state = state_of(event, events, reading.captured_at)
-    return Payload(
-        source=SofascoreAdapter.key,
-        payload_schema=schemas.EVENT,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        state=state,
-        events=events,
-        events_are_complete=rows is not None and incidents.are_complete(rows, event, goals),
-        integrity=parsing.integrity_of(state, has_events=rows is not None, also_missing=missing),
-    )
-
-
-def _incidents(reading: Reading, event: Mapping[str, Any], goals: tuple[int, int]) -> list[Incident] | None:
-    """Returns the rows of the list, or None where it is missing, invalid, or another match's."""
-    rows = site.optional(reading.document("incidents"), checked)
-    if rows is None or not incidents.is_of_another_match(happened(rows), event, goals):
-        return rows
-    site.note_other_match("incidents")
-    return None
+        return Figures(**self.envelope(reading, schemas.LINEUPS), figures=tuple(players.ratings_of(reading)))

@@ -9,11 +9,11 @@ from datetime import date
 from scraping.payloads import DiscoveredMatch, Figures, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.parsing import collecting_unrecognized
-from scraping.sources.sofascore import cricket_state, deliveries, listing, schemas, scorecards, site
+from scraping.sources.parsing import parses, validated
+from scraping.sources.sofascore import cricket_state, deliveries, listing, players, schemas, site
 from scraping.sources.sofascore.adapter import SofascoreSite
 from scraping.sources.sofascore.batting_order import innings_of, side_of
-from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
+from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsResponse, InningsRow
 
 
 class SofascoreCricketAdapter(SofascoreSite):
@@ -28,63 +28,70 @@ class SofascoreCricketAdapter(SofascoreSite):
         innings = rf"/api/v1/event/{re.escape(ref.source_event_id)}/innings(?:\?|$)"
         return (*super().endpoints(ref), Endpoint("innings", re.compile(innings), is_required=False))
 
+    @parses
     def parse(self, reading: Reading) -> Payload:
-        with parsing.rejecting_invalid_values(reading.ref.url), collecting_unrecognized() as unknown:
-            return _payload(reading).model_copy(update={"unknown": tuple(unknown)})
-
-    def list_plan(self, base_url: str) -> ListPlan:
-        return ListPlan(url=f"{base_url.rstrip('/')}/cricket", endpoints=listing.endpoints(self.sport))
+        response, missing = site.event_in(reading, schemas.CricketEventResponse, self.sport)
+        event = response.event
+        rows = _deliveries(reading, event)
+        innings, knows_order = innings_of(event, _innings(reading, event), rows or [])
+        balls = deliveries.balls_of(rows or [])
+        events = deliveries.events_of(balls)
+        return self.payload(
+            reading,
+            cricket_state.state_of(event, innings, events),
+            events=events,
+            events_are_complete=rows is not None and deliveries.are_all(balls, innings),
+            has_events=rows is not None,
+            also_missing=missing if knows_order else (*missing, "innings_order"),
+            also_expected=1,
+        )
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
-        return listing.tournament_plan(base_url, day, self.sport)
+        first = listing.tournaments_path(self.sport, day, 1)
+        return listing.plan(base_url, self.sport, (listing.TOURNAMENTS, first))
 
     def more_fixtures(self, readings: Sequence[Reading], base_url: str, day: date) -> tuple[Request, ...]:
         return listing.tournament_requests(readings, base_url, day, self.sport)
 
+    @parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.tournament_matches(reading, base_url, self.sport)
+        return listing.tournament_matches(reading, base_url, self.sport)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
-        return scorecards.requests(ref, base_url)
+        return site.event_requests(ref, base_url, "innings")
 
+    @parses
     def parse_figures(self, reading: Reading) -> Figures:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return scorecards.parse(reading, self.key)
-
-
-def _payload(reading: Reading) -> Payload:
-    raw, missing = site.event_in(reading, "cricket", cricket_state.check_shape)
-    event = cricket_state.checked(raw)
-    rows = _deliveries(reading, event)
-    innings, knows_order = innings_of(event, _innings(reading, event), rows or [])
-    balls = deliveries.balls_of(rows or [])
-    events = deliveries.events_of(balls)
-    state = cricket_state.state_of(raw, event, innings, events)
-    missing += () if knows_order else ("innings_order",)
-    return Payload(
-        source=SofascoreCricketAdapter.key,
-        payload_schema=schemas.EVENT,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        state=state,
-        events=events,
-        events_are_complete=rows is not None and deliveries.are_all(balls, innings),
-        integrity=parsing.integrity_of(state, has_events=rows is not None, also_missing=missing, also_expected=1),
-    )
+        """Returns no figures where the source has no list of innings; the event names the teams of the sides."""
+        envelope = self.envelope(reading, schemas.INNINGS)
+        document = site.usable(reading.document("innings"))
+        if document is None:
+            return Figures(**envelope)
+        data = parsing.json_object(document)
+        rows = validated(InningsResponse, data, schema=schemas.INNINGS, url=document.url).innings
+        if not rows:
+            return Figures(**envelope)
+        event = site.event_in(reading, schemas.CricketEventResponse, self.sport)[0].event
+        sides = [players.side_of_innings(row, side_of(event, row.battingTeam.id)) for row in rows]
+        figures = [one for row, side in zip(rows, sides, strict=True) for one in players.innings_figures(row, side)]
+        return Figures(**envelope, figures=tuple(figures))
 
 
 def _deliveries(reading: Reading, event: CricketEvent) -> list[Delivery] | None:
     """Returns the balls, or None where they are missing, invalid, or of other teams."""
-    rows = site.optional(reading.document("incidents"), deliveries.checked)
-    if rows is None or not any(row.battingTeamId and side_of(event, row.battingTeamId) is None for row in rows):
-        return rows
-    site.note_other_match("incidents")
-    return None
+    response = site.optional(reading, "incidents", schemas.DeliveriesResponse, schemas.INCIDENTS)
+    if response is None:
+        return None
+    rows = deliveries.balls_in(response)
+    if any(row.battingTeamId and side_of(event, row.battingTeamId) is None for row in rows):
+        site.note_other_match("incidents")
+        return None
+    return rows
 
 
 def _innings(reading: Reading, event: CricketEvent) -> list[InningsRow]:
-    rows = site.optional(reading.document("innings"), scorecards.rows_of) or []
+    response = site.optional(reading, "innings", InningsResponse, schemas.INNINGS)
+    rows = response.innings if response else []
     if any(side_of(event, row.battingTeam.id) is None for row in rows):
         site.note_other_match("innings")
         return []

@@ -7,21 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
 
-from scraping import event_keys
 from scraping.payloads import Event, Innings
 from scraping.sources import cricket, parsing
-from scraping.sources.cricket import ball_kind
-from scraping.sources.parsing import note_unrecognized, validated
-from scraping.sources.sofascore import schemas
+from scraping.sources.parsing import note_unrecognized
 from scraping.sources.sofascore.schemas import DeliveriesResponse, Delivery, Person
 
 _SCORE = re.compile(r"(\d{1,4})/(\d{1,2})", re.ASCII)
 _NOT_OUT = re.compile(r"retired(?!\s+out)", re.IGNORECASE)  # hurt or not out: the score does not count it
 _CODES = {"wide": "wd", "no_ball": "nb", "bye": "b", "leg_bye": "lb"}
-_ILLEGAL = ("wide", "no_ball")
 _SAID_ILLEGAL = re.compile(r"\bwide\b|\bno[ -]ball\b", re.IGNORECASE)  # for a W, only the text shows it
+_kind_of_label = lru_cache(maxsize=256)(cricket.ball_kind)  # a poll has all balls of the match
 
 
 @dataclass(slots=True)
@@ -33,23 +29,18 @@ class Ball:
     over: int  # completed overs before it
     kind: str
     runs: int | None
-    is_wicket: bool
     is_legal: bool
+    score: tuple[int, int] | None  # of the innings, after the ball
     index: int | None = None  # place in its over, extras counted; None: unknown
     ball: int | None = None  # of the label
 
-    @property
-    def label(self) -> str | None:
-        return None if self.ball is None else f"{self.over}.{self.ball}"
 
-
-def checked(response: Any, url: str = "") -> list[Delivery]:
-    """Returns the deliveries of an incidents response, newest first; other kinds are counted and left out."""
-    rows = validated(DeliveriesResponse, response, schema=schemas.INCIDENTS, url=url).incidents
-    for row in rows:
+def balls_in(response: DeliveriesResponse) -> list[Delivery]:
+    """Returns the deliveries, newest first; other kinds are counted and left out."""
+    for row in response.incidents:
         if row.incidentType != "ball":
             note_unrecognized("incidents[].incidentType", row.incidentType)
-    return [row for row in rows if row.incidentType == "ball"]
+    return [row for row in response.incidents if row.incidentType == "ball"]
 
 
 def balls_of(rows: Sequence[Delivery]) -> list[Ball]:
@@ -63,73 +54,36 @@ def balls_of(rows: Sequence[Delivery]) -> list[Ball]:
     ordered = list(found.values())
     if all(ball.row.number is not None for ball in ordered):
         ordered.sort(key=lambda ball: (ball.innings, ball.row.number or 0))
-    _index(ordered)
+    before: Ball | None = None
+    for ball in ordered:
+        ball.index = _place(ball, before)
+        before = ball
     _label(ordered)
     return ordered
 
 
-def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
-    """Returns the events, newest first; a wicket comes after its ball."""
-    events: list[Event] = []
-    for ball in balls:
-        events.append(_event(ball))
-        if ball.is_wicket:
-            events.append(_dismissal(ball))
-    return tuple(reversed(cricket.with_unnamed_wickets(events)))
-
-
-def are_all(balls: Sequence[Ball], innings: Sequence[Innings]) -> bool:
-    """Returns whether these are all balls: no gap since the first one, and the last score is the current one."""
-    by_number = {number: list(group) for number, group in groupby(balls, key=lambda ball: ball.innings)}
-    if by_number.keys() - {one.number for one in innings}:
-        return False
-    return all(_is_whole(by_number.get(one.number, []), one) for one in innings)
-
-
-def _is_whole(balls: list[Ball], innings: Innings) -> bool:
-    if not balls:
-        return innings.overs == "0.0" and innings.runs == 0
-    numbers = [ball.row.number for ball in balls]
-    if None not in numbers and numbers != list(range(1, len(balls) + 1)):
-        return False
-    if None in numbers and sum(ball.runs or 0 for ball in balls) != innings.runs:
-        return False
-    return _score(balls[-1].row) in (None, (innings.runs, innings.wickets))
-
-
 def _ball(row: Delivery, innings: int, over: int) -> Ball:
     label = (row.incidentClassLabel or row.incidentClass or "").strip()
-    labelled, stated = _kind(label)
-    runs = row.totalRuns if row.totalRuns is not None else row.runs if row.runs is not None else stated
-    is_wicket = row.wicket is True and not _NOT_OUT.search(row.bowlDetail or "")
-    said = f"{row.commentary or ''} {row.bowlDetail or ''}"
-    is_legal = labelled not in _ILLEGAL and not (row.wicket is True and _SAID_ILLEGAL.search(said))
-    if labelled == "other":
+    kind, stated = _kind_of_label(label)
+    if kind == "other":
         note_unrecognized("incidents[].incidentClassLabel", label)
-    kind = "wicket" if is_wicket else labelled
-    if kind == "other" or (labelled == "wicket" and not is_wicket):
+    said = f"{row.commentary or ''} {row.bowlDetail or ''}"
+    is_legal = kind not in ("wide", "no_ball") and not (row.wicket is True and _SAID_ILLEGAL.search(said))
+    runs = next((number for number in (row.totalRuns, row.runs, stated) if number is not None), None)
+    if row.wicket is True and not _NOT_OUT.search(row.bowlDetail or ""):
+        kind = "wicket"
+    elif kind in ("other", "wicket"):
         kind = {0: "dot", 4: "four", 6: "six"}.get(runs or 0, "runs")
-    return Ball(row, innings, over, kind, runs, is_wicket, is_legal)
-
-
-@lru_cache(maxsize=256)
-def _kind(label: str) -> tuple[str, int | None]:
-    return ball_kind(label)
-
-
-def _index(balls: list[Ball]) -> None:
-    """Sets the position of each ball in its over, unknown where the list begins within an over or has a gap."""
-    before: Ball | None = None
-    for ball in balls:
-        ball.index = _place(ball, before)
-        before = ball
+    score = _SCORE.fullmatch((row.score or "").strip())
+    return Ball(row, innings, over, kind, runs, is_legal, (int(score[1]), int(score[2])) if score else None)
 
 
 def _place(ball: Ball, before: Ball | None) -> int | None:
+    """Returns the position in the over, unknown where the list begins within an over or has a gap."""
+    number = ball.row.number
     if before is None or ball.innings != before.innings:
-        is_first = ball.over == 0 and ball.row.number in (None, 1)
-        return 1 if is_first else None
-    if ball.row.number is not None and before.row.number is not None and ball.row.number != before.row.number + 1:
+        return 1 if ball.over == 0 and number in (None, 1) else None
+    if number is not None and before.row.number is not None and number != before.row.number + 1:
         return None
     if ball.over != before.over:
         return 1
@@ -152,62 +106,36 @@ def _label(balls: list[Ball]) -> None:
             ball.ball = number
 
 
+def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
+    """Returns the events, newest first; a wicket comes after its ball."""
+    events: list[Event] = []
+    for ball in balls:
+        event = _event(ball)
+        events.append(event)
+        if ball.kind == "wicket":
+            player = _name(ball.row.dismissedBatsman) or _name(ball.row.batsman)
+            text = parsing.text(f"{player} {(ball.row.bowlDetail or 'out').lower()}", 200)
+            wicket = ball.score[1] if ball.score else None
+            events.append(cricket.dismissal_event(event, wicket, player, text, description=text))
+    return tuple(reversed(cricket.with_unnamed_wickets(events)))
+
+
 def _event(ball: Ball) -> Event:
-    return Event(
-        id=str(ball.row.id),
+    row, label = ball.row, None if ball.ball is None else f"{ball.over}.{ball.ball}"
+    batter, bowler = _name(row.batsman), _name(row.bowler)
+    names = f"{bowler} to {batter}: " if bowler and batter else ""
+    return cricket.ball_event(
+        str(row.id),
+        "W" if ball.kind == "wicket" else f"{'' if ball.runs is None else ball.runs}{_CODES.get(ball.kind, '')}",
+        (ball.innings, ball.over, ball.index),
         kind=ball.kind,
-        innings=ball.innings,
-        over=ball.label,
-        ordinal=event_keys.position(ball.innings, ball.over, ball.index) if ball.index is not None else None,
-        slot=event_keys.ball(ball.innings, ball.over, ball.index) if ball.index is not None else "",
+        label=label,
         runs=ball.runs,
-        description=parsing.text(f"{ball.label or ''} {_who(ball)}{parsing.plain(ball.row.commentary, 300)}"),
-        detail=_detail(ball),
+        score=f"{ball.score[0]}/{ball.score[1]}" if ball.score else "",
+        description=parsing.text(f"{label or ''} {names}{parsing.plain(row.commentary, 300)}"),
+        batter=batter,
+        bowler=bowler,
     )
-
-
-def _dismissal(ball: Ball) -> Event:
-    score = _score(ball.row)
-    out = _name(ball.row.dismissedBatsman) or _name(ball.row.batsman)
-    text = parsing.text(f"{out} {(ball.row.bowlDetail or 'out').lower()}".strip(), 200)
-    detail: dict[str, str | int | float | bool | None] = {"player": out, "text": text}
-    if score:
-        detail["wicket"] = score[1]
-    return Event(
-        id=f"{ball.row.id}:w",
-        kind="dismissal",
-        innings=ball.innings,
-        over=ball.label,
-        slot=event_keys.wicket(ball.innings, score[1]) if score else "",
-        description=text,
-        detail=detail,
-    )
-
-
-def _detail(ball: Ball) -> dict[str, str | int | float | bool | None]:
-    detail: dict[str, str | int | float | bool | None] = {"ball": _code(ball)}
-    if score := _score(ball.row):
-        detail["score"] = f"{score[0]}/{score[1]}"
-    for ours, person in (("batter", ball.row.batsman), ("bowler", ball.row.bowler)):
-        if name := _name(person):
-            detail[ours] = name
-    return detail
-
-
-def _code(ball: Ball) -> str:
-    if ball.is_wicket:
-        return "W"
-    return f"{'' if ball.runs is None else ball.runs}{_CODES.get(ball.kind, '')}"
-
-
-def _score(row: Delivery) -> tuple[int, int] | None:
-    found = _SCORE.fullmatch((row.score or "").strip())
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def _who(ball: Ball) -> str:
-    bowler, batter = _name(ball.row.bowler), _name(ball.row.batsman)
-    return f"{bowler} to {batter}: " if bowler and batter else ""
 
 
 def _name(person: Person | None) -> str:
@@ -217,3 +145,22 @@ def _name(person: Person | None) -> str:
 @lru_cache(maxsize=2048)
 def _cleaned(name: str) -> str:
     return parsing.text(name, 120)
+
+
+def are_all(balls: Sequence[Ball], innings: Sequence[Innings]) -> bool:
+    """Returns whether these are all balls: no gap since the first one, and the last score is the current one."""
+    by_number = {number: list(group) for number, group in groupby(balls, key=lambda ball: ball.innings)}
+    if by_number.keys() - {one.number for one in innings}:
+        return False
+    return all(_is_whole(by_number.get(one.number, []), one) for one in innings)
+
+
+def _is_whole(balls: list[Ball], innings: Innings) -> bool:
+    if not balls:
+        return innings.overs == "0.0" and innings.runs == 0
+    numbers = [ball.row.number for ball in balls]
+    if None not in numbers and numbers != list(range(1, len(balls) + 1)):
+        return False
+    if None in numbers and sum(ball.runs or 0 for ball in balls) != innings.runs:
+        return False
+    return balls[-1].score in (None, (innings.runs, innings.wickets))

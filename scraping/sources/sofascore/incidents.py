@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
 
 from scraping import event_keys
 from scraping.payloads import Event
-from scraping.sources import parsing
-from scraping.sources.parsing import note_unrecognized, validated
-from scraping.sources.sofascore import schemas
+from scraping.sources import football, parsing
+from scraping.sources.parsing import note_unrecognized
+from scraping.sources.sofascore.schemas import FootballEvent, Incident, Person
 
-Incident = Mapping[str, Any]
 _NO_TIME = 999  # the source's mark for "no added time", and for the time of a shoot-out
-_GOALS = {"regular": "goal", "penalty": "penalty_goal", "ownGoal": "own_goal"}
-_CARDS = {"yellow": "yellow_card", "red": "red_card", "yellowRed": "red_card"}
-_KICKS = {"scored": "shootout_goal", "missed": "shootout_miss"}
+_KINDS = {  # by type and class; a goal, card or kick of an unknown class has the kind of the empty one
+    "goal": {"regular": "goal", "penalty": "penalty_goal", "ownGoal": "own_goal", "": "goal"},
+    "card": {"yellow": "yellow_card", "red": "red_card", "yellowRed": "red_card", "": "other"},
+    "penaltyShootout": {"scored": "shootout_goal", "missed": "shootout_miss", "": "shootout_miss"},
+}
 _PLAIN = {
     "inGamePenalty": "penalty_missed",
     "varDecision": "var",
@@ -23,266 +24,187 @@ _PLAIN = {
     "substitution": "substitution",
     "period": "period",
 }
-_PERIODS = {"HT": "Half-time", "FT": "Full time", "ET": "End of extra time", "PEN": "End of penalties"}
-_CLASSES = {  # the variants of each type that have been recorded
-    "goal": frozenset(_GOALS),
-    "card": frozenset(_CARDS),
-    "penaltyShootout": frozenset(_KICKS),
-    "substitution": frozenset({"regular", "injury"}),
-    "inGamePenalty": frozenset({"missed"}),
-    "varDecision": frozenset(
-        {
-            "goalAwarded",
-            "goalNotAwarded",
-            "penaltyAwarded",
-            "penaltyNotAwarded",
-            "redCardGiven",
-            "cardUpgrade",
-            "review",
-        }
+_CLASSES = {  # the variants of the other types that have been recorded
+    "substitution": ("regular", "injury"),
+    "inGamePenalty": ("missed",),
+    "varDecision": (
+        "goalAwarded", "goalNotAwarded", "penaltyAwarded", "penaltyNotAwarded", "redCardGiven", "cardUpgrade", "review",
     ),
-}
-_WORDS = {
-    "goal": "Goal",
-    "penalty_goal": "Penalty goal",
-    "own_goal": "Own goal",
-    "yellow_card": "Yellow card",
-    "red_card": "Red card",
-    "substitution": "Substitution",
-    "var": "VAR",
-    "injury_time": "Added time",
-    "penalty_missed": "Penalty missed",
-    "shootout_goal": "Shoot-out, scored",
-    "shootout_miss": "Shoot-out, missed",
-}
-_NOT_CRITICAL = frozenset({"injury_time", "other"})
-_CARD_COLOURS = {"yellow": "yellow", "red": "red", "yellowRed": "red"}
-_KEYED_PERIODS = ("HT", "FT", "ET", "PEN")
-Pair = tuple[int, int]
+}  # fmt: skip
+_PERIODS = {"HT": "Half-time", "FT": "Full time", "ET": "End of extra time", "PEN": "End of penalties"}
 _FIRST_HALF = 6
 _AFTER_THE_BREAK = (7, 31, 41, 42, 50)
-_NOT_BEGUN = ("notstarted", "postponed")
 _PLAYED = ("goal", "penaltyShootout", "period", "substitution")
+Pair = tuple[int, int]
 
 
-def checked(response: Any, url: str = "") -> list[Incident]:
-    """Returns the rows of an incidents response, newest first."""
-    validated(schemas.IncidentsResponse, response, schema=schemas.INCIDENTS, url=url)
-    return list(response["incidents"])
-
-
-def happened(rows: list[Incident]) -> list[Incident]:
-    """Removes items with `isLive`, the headline of the running period ("First half"), which are no events."""
-    return [row for row in rows if row.get("isLive") is not True]
-
-
-def events_of(incidents: list[Incident]) -> tuple[Event, ...]:
+def events_of(incidents: Sequence[Incident]) -> tuple[Event, ...]:
     """Returns one event for each incident, newest first, without duplicates.
 
     Goals and cards are numbered separately, so an id may be another incident's too.
     """
-    places = IncidentKeys(incidents)
+    counts: Counter[tuple[str, bool | None]] = Counter()
+    numbers: list[int] = []
+    for incident in reversed(incidents):
+        counts[incident.incidentType, incident.isHome] += 1
+        numbers.append(counts[incident.incidentType, incident.isHome])
     unique: dict[tuple[str, str], Event] = {}
     taken: set[str] = set()
-    for incident in incidents:
-        event = event_of(incident, places.slot(incident))
-        key = (parsing.text(incident.get("incidentType"), 40), event.id)
+    for incident, number in zip(incidents, reversed(numbers), strict=True):
+        event = event_of(incident, number)
+        key = (incident.incidentType, event.id)
         if key not in unique:
             is_free = event.id not in taken
-            unique[key] = event if is_free else event.model_copy(update={"id": f"{key[0]}:{event.id}"})
+            unique[key] = event if is_free else event.model_copy(update={"id": f"{key[0][:40]}:{event.id}"})
             taken.add(unique[key].id)
     return tuple(unique.values())
 
 
-def event_of(incident: Incident, slot: str = "") -> Event:
+def event_of(incident: Incident, number: int = 1) -> Event:
+    """Returns the event of an incident; `number`: its place among those of its type and side."""
     kind, minute = _kind(incident), _minute(incident)
+    said = parsing.text(incident.text, 40)
+    if kind == "period":
+        description = f"{_PERIODS.get(said, said)}{_printed_score(incident)}".strip()
+    else:
+        label = football.LABELS.get(kind) or incident.incidentType[:40]
+        description = parsing.text(football.description_of(label, minute, _body(incident, kind)))
+    made_up = f"{incident.incidentType[:40]}:{parsing.text(incident.time)}:{said or parsing.text(incident.length)}"
     return Event(
-        id=_id(incident),
+        id=parsing.text(incident.id) or made_up,  # periods and added time have none
         kind=kind,
         minute=minute,
-        slot=slot,
-        is_critical=kind not in _NOT_CRITICAL,
-        description=_description(incident, kind, minute),
+        slot=_slot(incident, kind, number),
+        is_critical=kind not in ("injury_time", "other"),
+        description=description,
         detail=_detail(incident),
     )
 
 
-def _id(incident: Incident) -> str:
-    """Returns the source's id, or one made of the contents: periods and added time have none."""
-    own = parsing.text(incident.get("id"), 120)
-    if own:
-        return own
-    said = parsing.text(incident.get("text"), 40) or parsing.text(incident.get("length"), 10)
-    return f"{parsing.text(incident.get('incidentType'), 40)}:{parsing.text(incident.get('time'), 10)}:{said}"
-
-
 def _kind(incident: Incident) -> str:
-    kind, variant = parsing.text(incident.get("incidentType"), 40), parsing.text(incident.get("incidentClass"), 40)
-    if kind in _CLASSES and variant and variant not in _CLASSES[kind]:
+    kind, variant = incident.incidentType, parsing.text(incident.incidentClass, 40)
+    known = _KINDS.get(kind) or _CLASSES.get(kind)
+    if known and variant and variant not in known:
         note_unrecognized(f"incidents[].incidentClass of {kind}", variant)
-    if kind == "goal":
-        return _GOALS.get(variant, "goal")
-    if kind == "card":
-        return _CARDS.get(variant, "other")
-    if kind == "penaltyShootout":
-        return _KICKS.get(variant, "shootout_miss")
+    if kind in _KINDS:
+        return _KINDS[kind].get(variant) or _KINDS[kind][""]
     if kind not in _PLAIN:
         note_unrecognized("incidents[].incidentType", kind)
-    if kind == "period" and incident.get("text") not in _PERIODS:
-        note_unrecognized("incidents[].text of period", incident.get("text"))
+    if kind == "period" and incident.text not in _PERIODS:
+        note_unrecognized("incidents[].text of period", incident.text)
     return _PLAIN.get(kind, "other")
 
 
 def _minute(incident: Incident) -> str | None:
     """Returns the minute; cards to the bench have a negative time, shoot-outs none or 999."""
-    time, added = parsing.integer(incident.get("time")), parsing.integer(incident.get("addedTime"))
+    time, added = incident.time, incident.addedTime
     if time is None or not 0 <= time < _NO_TIME:
         return None
     return f"{time}+{added}" if added is not None and 0 < added < _NO_TIME else str(time)
 
 
-def _description(incident: Incident, kind: str, minute: str | None) -> str:
-    if kind == "period":
-        said = parsing.text(incident.get("text"), 40)
-        return f"{_PERIODS.get(said, said)}{_score(incident)}".strip()
-    what = _WORDS.get(kind) or parsing.text(incident.get("incidentType"), 40) or "Incident"
-    head = f"{what} {minute}'" if minute else what
-    return parsing.text(f"{head}: {body}" if (body := _body(incident, kind)) else head)
-
-
 def _body(incident: Incident, kind: str) -> str:
     if kind == "injury_time":
-        return f"{parsing.text(incident.get('length'), 5)} min"
+        return f"{parsing.text(incident.length, 5)} min"
     if kind == "substitution":
-        return f"{_player(incident, 'playerIn')} for {_player(incident, 'playerOut')}"
-    name = _player(incident, "player") or parsing.text(incident.get("playerName"), 120)
+        return f"{_short_name(incident.playerIn)} for {_short_name(incident.playerOut)}"
+    name = _short_name(incident.player) or parsing.text(incident.playerName, 120)
     if kind == "var":
-        decision = parsing.text(incident.get("incidentClass"), 40)
-        return " ".join(filter(None, (decision, "confirmed" if incident.get("confirmed") is True else "", name)))
-    rescinded = " (rescinded)" if incident.get("rescinded") is True else ""
-    return f"{name}{_score(incident)}{rescinded}".strip()
+        decision = parsing.text(incident.incidentClass, 40)
+        return " ".join(filter(None, (decision, "confirmed" if incident.confirmed is True else "", name)))
+    return f"{name}{_printed_score(incident)}{' (rescinded)' if incident.rescinded else ''}".strip()
 
 
-def _score(incident: Incident) -> str:
-    home, away = parsing.integer(incident.get("homeScore")), parsing.integer(incident.get("awayScore"))
-    return "" if home is None or away is None else f" ({home}-{away})"
+def _short_name(player: Person | None) -> str:
+    return parsing.text(player.shortName or player.name, 120) if player else ""
 
 
-def _player(incident: Incident, role: str) -> str:
-    player = parsing.mapping(incident.get(role))
-    return parsing.text(player.get("shortName") or player.get("name"), 120)
+def _name(player: Person | None) -> str:
+    return parsing.text(player.name, 120) if player else ""
+
+
+def _score(incident: Incident) -> Pair | None:
+    home, away = incident.homeScore, incident.awayScore
+    return None if home is None or away is None else (home, away)
+
+
+def _printed_score(incident: Incident) -> str:
+    score = _score(incident)
+    return f" ({score[0]}-{score[1]})" if score else ""
 
 
 def _detail(incident: Incident) -> dict[str, str | int | float | bool | None]:
-    """Returns a few plain fields: the incident itself may contain a whole network of passes."""
-    detail: dict[str, str | int | float | bool | None] = {}
-    if isinstance(incident.get("isHome"), bool):
-        detail["team"] = "team_a" if incident["isHome"] else "team_b"
-    for ours, theirs in (("class", "incidentClass"), ("reason", "reason")):
-        if said := parsing.text(incident.get(theirs), 60):
-            detail[ours] = said
-    for role in ("player", "assist1", "playerIn", "playerOut"):
-        if name := parsing.text(parsing.mapping(incident.get(role)).get("name"), 120):
-            detail[{"assist1": "assist", "playerIn": "player_in", "playerOut": "player_out"}.get(role, role)] = name
-    home, away = parsing.integer(incident.get("homeScore")), parsing.integer(incident.get("awayScore"))
-    if home is not None and away is not None:
-        detail["score"] = f"{home}-{away}"
-    if incident.get("rescinded") is True:
-        detail["rescinded"] = True
-    return detail
+    score = _score(incident)
+    found: dict[str, str | int | float | bool | None] = {
+        "team": _side(incident),
+        "class": parsing.text(incident.incidentClass, 60),
+        "reason": incident.reason[:60],
+        "player": _name(incident.player),
+        "assist": _name(incident.assist1),
+        "player_in": _name(incident.playerIn),
+        "player_out": _name(incident.playerOut),
+        "score": f"{score[0]}-{score[1]}" if score else "",
+        "rescinded": incident.rescinded,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
-class IncidentKeys:
-    """The keys that incidents have at every source.
+def _side(incident: Incident) -> str:
+    return "" if incident.isHome is None else "team_a" if incident.isHome else "team_b"
+
+
+def _slot(incident: Incident, kind: str, number: int) -> str:
+    """Returns the event key; empty where the incident has none: a video review, added time.
 
     Goals and kicks are numbered per side, by the score or sequence in the incident, else by their count in the list.
     """
-
-    def __init__(self, newest_first: list[Incident]) -> None:
-        self._counted: dict[int, int] = {}
-        counts: dict[tuple[str, bool], int] = {}
-        for incident in reversed(newest_first):
-            kind, is_home = incident.get("incidentType"), incident.get("isHome")
-            if kind in ("goal", "penaltyShootout") and isinstance(is_home, bool):
-                counts[kind, is_home] = counts.get((kind, is_home), 0) + 1
-                self._counted[id(incident)] = counts[kind, is_home]
-
-    def slot(self, incident: Incident) -> str:
-        """Returns the event key; empty where the incident has none: a video review, added time."""
-        kind, variant = incident.get("incidentType"), parsing.text(incident.get("incidentClass"), 40)
-        if kind == "period":
-            text = parsing.text(incident.get("text"), 40)
-            return event_keys.period(text) if text in _KEYED_PERIODS else ""
-        is_home = incident.get("isHome")
-        if not isinstance(is_home, bool):
-            return ""
-        side = "team_a" if is_home else "team_b"
-        if kind == "goal":
-            return event_keys.goal(
-                side, parsing.integer(incident.get("homeScore" if is_home else "awayScore")) or self._nth(incident)
-            )
-        if kind == "penaltyShootout":
-            sequence = parsing.integer(incident.get("sequence"))
-            return event_keys.shootout_kick(side, (sequence + 1) // 2 if sequence else self._nth(incident))
-        if kind == "card" and variant in _CARD_COLOURS:
-            name = _person_name(incident, "player") or parsing.text(incident.get("playerName"), 120)
-            return event_keys.card(side, _CARD_COLOURS[variant], name) if name else ""
-        if kind == "substitution":
-            name = _person_name(incident, "playerOut")
-            return event_keys.substitution(side, name) if name else ""
+    side = _side(incident)
+    if kind == "period":
+        text = parsing.text(incident.text, 40)
+        return event_keys.period(text) if text in _PERIODS else ""
+    if not side:
         return ""
+    if incident.incidentType == "goal":
+        return event_keys.goal(side, (incident.homeScore if incident.isHome else incident.awayScore) or number)
+    if incident.incidentType == "penaltyShootout":
+        return event_keys.shootout_kick(side, (incident.sequence + 1) // 2 if incident.sequence else number)
+    if kind in ("yellow_card", "red_card"):
+        name = _name(incident.player) or parsing.text(incident.playerName, 120)
+        return event_keys.card(side, kind.partition("_")[0], name) if name else ""
+    if kind == "substitution":
+        name = _name(incident.playerOut)
+        return event_keys.substitution(side, name) if name else ""
+    return ""
 
-    def _nth(self, incident: Incident) -> int:
-        return self._counted.get(id(incident), 1)
 
-
-def _person_name(incident: Incident, role: str) -> str:
-    return parsing.text(parsing.mapping(incident.get(role)).get("name"), 120)
-
-
-def goals_in(incidents: list[Incident]) -> Pair:
+def _goals_in(incidents: Sequence[Incident]) -> Pair:
     """Returns home and away goals of the incidents; `isHome` is the side credited, for own goals too."""
-    goals = [incident.get("isHome") for incident in incidents if incident.get("incidentType") == "goal"]
-    return sum(is_home is True for is_home in goals), sum(is_home is False for is_home in goals)
+    goals = [incident.isHome for incident in incidents if incident.incidentType == "goal"]
+    return goals.count(True), goals.count(False)
 
 
-def is_of_another_match(incidents: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool:
+def is_of_another_match(incidents: Sequence[Incident], event: FootballEvent, goals: Pair) -> bool:
     """Returns whether these incidents contradict the event: a delay explains one goal, and no whole half."""
-    if any(listed > scored + 1 for listed, scored in zip(goals_in(incidents), goals, strict=True)):
-        return True
-    for incident in incidents:
-        pair = _pair(incident) if incident.get("incidentType") == "goal" else None
-        if pair and any(listed > scored + 1 for listed, scored in zip(pair, goals, strict=True)):
+    scores = [_score(incident) for incident in incidents if incident.incidentType == "goal"]
+    for pair in (_goals_in(incidents), *filter(None, scores)):
+        if any(listed > scored + 1 for listed, scored in zip(pair, goals, strict=True)):
             return True
-    status = parsing.mapping(event.get("status"))
-    if status.get("type") in _NOT_BEGUN:
-        return any(incident.get("incidentType") in _PLAYED for incident in incidents)
-    return parsing.integer(status.get("code")) == _FIRST_HALF and bool(_ended(incidents).keys() & {"FT", "ET", "PEN"})
+    if event.status.type in ("notstarted", "postponed"):
+        return any(incident.incidentType in _PLAYED for incident in incidents)
+    return event.status.code == _FIRST_HALF and bool(_ended(incidents).keys() & {"FT", "ET", "PEN"})
 
 
-def are_complete(rows: list[Incident], event: Mapping[str, Any], goals: Pair) -> bool:
+def are_complete(incidents: Sequence[Incident], event: FootballEvent, goals: Pair) -> bool:
     """Returns whether nothing is missing, as far as the event shows: all goals, and the scores at the breaks agree."""
-    if goals_in(rows) != goals:
+    if _goals_in(incidents) != goals:
         return False
-    status = parsing.mapping(event.get("status"))
-    if not rows and parsing.integer(status.get("code")) in _AFTER_THE_BREAK:
+    if not incidents and event.status.code in _AFTER_THE_BREAK:
         return False  # half-time at least would be on it
-    ended = _ended(rows)
-    stated = {"HT": _both(event, "period1"), "FT": _both(event, "normaltime")}
-    return all(pair is None or ended.get(name) in (None, pair) for name, pair in stated.items())
+    ended, home, away = _ended(incidents), event.homeScore, event.awayScore
+    stated = {"HT": (home.period1, away.period1), "FT": (home.normaltime, away.normaltime)}
+    return all(None in pair or ended.get(name) in (None, pair) for name, pair in stated.items())
 
 
-def _ended(incidents: list[Incident]) -> dict[str, Pair | None]:
+def _ended(incidents: Sequence[Incident]) -> dict[str, Pair | None]:
     """Returns the periods that are over, with the score at their end."""
-    periods = (row for row in incidents if row.get("incidentType") == "period" and row.get("isLive") is not True)
-    return {parsing.text(row.get("text"), 20): _pair(row) for row in periods}
-
-
-def _pair(incident: Incident) -> Pair | None:
-    home, away = parsing.integer(incident.get("homeScore")), parsing.integer(incident.get("awayScore"))
-    return None if home is None or away is None else (home, away)
-
-
-def _both(event: Mapping[str, Any], field: str) -> Pair | None:
-    home, away = (parsing.integer(parsing.mapping(event.get(side)).get(field)) for side in ("homeScore", "awayScore"))
-    return None if home is None or away is None else (home, away)
+    return {parsing.text(row.text, 20): _score(row) for row in incidents if row.incidentType == "period"}

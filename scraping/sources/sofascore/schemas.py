@@ -1,41 +1,117 @@
-"""Schemas of Sofascore's responses: the fields that we rely on."""
+"""Schemas of Sofascore's responses: the fields that we rely on.
+
+`Brief` takes any event, as a list has it: a missing or odd field is empty. Its subclasses are strict where a match
+could not be read without the field, and as lenient elsewhere.
+"""
 
 # ruff: noqa: N815 - fields are named as the source names them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
-from scraping.sources.parsing import Response, validated
+from scraping.sources import parsing
+from scraping.sources.parsing import Response
 
-EVENT = "sofascore.event.v1"
-INCIDENTS = "sofascore.incidents.v1"
-LINEUPS = "sofascore.lineups.v1"
-STATISTICS = "sofascore.statistics.v1"
-INNINGS = "sofascore.innings.v1"
-LIST = "sofascore.list.v1"
+EVENT, INCIDENTS, LINEUPS = "sofascore.event.v1", "sofascore.incidents.v1", "sofascore.lineups.v1"
+INNINGS, LIST = "sofascore.innings.v1", "sofascore.list.v1"
 
+T = TypeVar("T")
 Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Label = Annotated[str, BeforeValidator(parsing.text)]  # any value as text
+Whole = Annotated[int | None, BeforeValidator(parsing.integer)]
+Loose = Annotated[T, BeforeValidator(parsing.mapping)]  # any value as an object
 
 
-class Status(Response):
+class Item(Response):
+    name: Label = ""
+    id: Whole = None
+
+
+class SportName(Response):
+    slug: Label = ""
+
+
+class Category(Response):
+    sport: Loose[SportName] = SportName()
+
+
+class Tournament(Response):
+    name: Label = ""
+    uniqueTournament: Loose[Item] = Item()
+    category: Loose[Category] = Category()
+
+
+class Season(Item):
+    year: Label = ""
+
+
+class RoundInfo(Response):
+    round: Whole = None
+    name: Label = ""
+
+
+class Venue(Response):
+    name: Label = ""
+    stadium: Loose[Item] = Item()
+    city: Loose[Item] = Item()
+
+
+class BriefStatus(Response):
+    type: Label = ""
+    code: Whole = None
+    description: Label = ""
+
+
+class Status(BriefStatus):
     type: Named
     code: int
-    description: str | None = None
 
 
-class Team(Response):
+class BriefTeam(Response):
+    name: Label = ""
+    id: Whole = None
+    nameCode: Label = ""
+    shortName: Label = ""
+    sport: Loose[SportName] = SportName()
+    national: Any = None
+
+
+class Team(BriefTeam):
     name: Named
     id: int | None = None
-    nameCode: str | None = None
-    shortName: str | None = None
+
+
+class Brief(Response):
+    id: Whole = None
+    slug: Label = ""
+    customId: Label = ""
+    status: Loose[BriefStatus] = BriefStatus()
+    homeTeam: Loose[BriefTeam] = BriefTeam()
+    awayTeam: Loose[BriefTeam] = BriefTeam()
+    startTimestamp: Whole = None
+    tournament: Loose[Tournament] = Tournament()
+    season: Loose[Season] = Season()
+    roundInfo: Loose[RoundInfo] = RoundInfo()
+    referee: Loose[Item] = Item()
+    venue: Loose[Venue] = Venue()
+
+
+class Event(Brief):
+    id: int
+    status: Status
+    homeTeam: Team
+    awayTeam: Team
+    startTimestamp: int | None = None
+    winnerCode: int | None = None
 
 
 class FootballScore(Response):
     """Empty before kick-off, and again when a match is put off or called off."""
+
+    model_config = ConfigDict(extra="allow")  # a score that has only unknown fields is no empty one
 
     current: int | None = None
     display: int | None = None
@@ -44,8 +120,19 @@ class FootballScore(Response):
     normaltime: int | None = None
     extra1: int | None = None
     extra2: int | None = None
-    overtime: int | None = None
     penalties: int | None = None
+
+
+class Clock(Response):
+    currentPeriodStartTimestamp: Whole = None
+    initial: Whole = None
+    max: Whole = None
+
+
+class FootballEvent(Event):
+    homeScore: FootballScore
+    awayScore: FootballScore
+    time: Loose[Clock] = Clock()
 
 
 class Inning(Response):
@@ -56,28 +143,10 @@ class Inning(Response):
 
 
 class CricketScore(Response):
-    """`current` is the sum of the side's innings; without any there is no `innings`."""
-
-    current: int | None = None
-    display: int | None = None
     innings: dict[Named, Inning] = Field(default_factory=dict)
 
 
-class _Event(Response):
-    id: int
-    status: Status
-    homeTeam: Team
-    awayTeam: Team
-    startTimestamp: int | None = None
-    winnerCode: int | None = None
-
-
-class FootballEvent(_Event):
-    homeScore: FootballScore
-    awayScore: FootballScore
-
-
-class CricketEvent(_Event):
+class CricketEvent(Event):
     homeScore: CricketScore
     awayScore: CricketScore
     tossWin: str | None = None
@@ -115,6 +184,8 @@ class Incident(Response):
     text: str | None = None
     sequence: int | None = None
     rescinded: bool | None = None
+    confirmed: Any = None
+    reason: Label = ""
     player: Person | None = None
     playerIn: Person | None = None
     playerOut: Person | None = None
@@ -153,21 +224,20 @@ class DeliveriesResponse(Response):
     incidents: list[Delivery]
 
 
-class BattingLine(Response):
+class FigureLine(Response):
     player: Person | None = None
     playerName: str | None = None
+
+
+class BattingLine(FigureLine):
     score: int | None = None
     balls: int | None = None
     s4: int | None = None
     s6: int | None = None
     wicketTypeName: str | None = None
-    wicketBowlerName: str | None = None
-    wicketCatchName: str | None = None
 
 
-class BowlingLine(Response):
-    player: Person | None = None
-    playerName: str | None = None
+class BowlingLine(FigureLine):
     over: float | None = None
     maiden: int | None = None
     run: int | None = None
@@ -177,9 +247,6 @@ class BowlingLine(Response):
 class InningsRow(Response):
     number: int
     battingTeam: Team
-    score: int
-    wickets: int
-    overs: float
     battingLine: list[BattingLine] = Field(default_factory=list)
     bowlingLine: list[BowlingLine] = Field(default_factory=list)
 
@@ -211,15 +278,9 @@ class LineupRow(Response):
     statistics: PlayerStatistics | None = None
 
 
-class MissingRow(Response):
-    player: LineupPerson
-    type: str | None = None
-
-
 class LineupSide(Response):
     players: list[LineupRow]
     formation: str | None = None
-    missingPlayers: list[MissingRow] = Field(default_factory=list)
 
 
 class LineupsResponse(Response):
@@ -228,51 +289,18 @@ class LineupsResponse(Response):
     away: LineupSide
 
 
-class StatisticsItem(Response):
-    name: Named
-    key: str | None = None
-    homeValue: float | None = None
-    awayValue: float | None = None
-
-
-class StatisticsGroup(Response):
-    groupName: str
-    statisticsItems: list[StatisticsItem]
-
-
-class StatisticsPeriod(Response):
-    period: Named
-    groups: list[StatisticsGroup]
-
-
-class StatisticsResponse(Response):
-    statistics: list[StatisticsPeriod]
-
-
 class ListResponse(Response):
     """A list whose rows are validated one by one: an invalid row must not hide the others."""
 
     events: list[Any]
 
 
+class TournamentRow(Response):
+    tournament: Loose[Tournament] = Tournament()
+
+
 class TournamentsResponse(Response):
     """One page of the tournaments that play on a day."""
 
-    scheduled: list[Any]
+    scheduled: list[Loose[TournamentRow]]
     hasNextPage: bool = False
-
-
-FAMILIES: Mapping[str, tuple[type[Response], ...]] = {
-    EVENT: (FootballEventResponse, CricketEventResponse),
-    INCIDENTS: (IncidentsResponse, DeliveriesResponse),
-    LINEUPS: (LineupsResponse,),
-    STATISTICS: (StatisticsResponse,),
-    INNINGS: (InningsResponse,),
-    LIST: (ListResponse, TournamentsResponse),
-}
-
-
-def listed(data: Any, *, url: str = "") -> list[Mapping[str, Any]]:
-    """Returns the rows of a list of events."""
-    response = validated(ListResponse, data, schema=LIST, url=url)
-    return [row for row in response.events if isinstance(row, dict)]

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
-
-import orjson
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Status
 from scraping.sources import parsing
-from scraping.sources.base import Document, Reading
-from scraping.sources.parsing import note_unrecognized
-from scraping.sources.sofascore.event import sport_of
+from scraping.sources.base import Document, Reading, RefInfo, Request
+from scraping.sources.parsing import ResponseT, note_unrecognized, validated
+from scraping.sources.sofascore import schemas
+from scraping.sources.sofascore.schemas import Brief
 
-_EVIDENCE_CHARACTERS = 20_000
-OF_ANOTHER_MATCH = "another match's"
-T = TypeVar("T")
-RawEvent = Mapping[str, Any]
-Check = Callable[[RawEvent, str], None]
-_SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
 EXAMPLE = ".../football/match/flamengo-santos/GOsuO#id:15052834, with the part after #"
 CRICKET_EXAMPLE = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, with the part after #"
 _PATH = re.compile(
@@ -30,31 +23,71 @@ _PATH = re.compile(
 _FRAGMENT = re.compile(r"id:([1-9]\d{0,14})(?:,.*)?", re.ASCII)
 
 
-def event_in(reading: Reading, sport: str, check: Check) -> tuple[RawEvent, tuple[str, ...]]:
-    """Returns the event, checked to be the requested one, and the names of the sources that failed."""
-    document, page = reading.document("event"), reading.document("page")
+def sport_of(event: Brief) -> str:
+    """Returns the sport's slug; empty where the event has none."""
+    return event.tournament.category.sport.slug or event.homeTeam.sport.slug
+
+
+def event_requests(ref: RefInfo, base_url: str, part: str) -> tuple[Request, ...]:
+    """Requests a part of a match, and the event, which has start time and teams."""
+    event = f"{base_url.rstrip('/')}/api/v1/event/{ref.source_event_id}"
+    headers = {"accept": "*/*", "referer": ref.url.partition("#")[0] or base_url}
+    return Request(part, f"{event}/{part}", headers=headers), Request("event", event, headers=headers)
+
+
+def usable(document: Document | None) -> Document | None:
+    return document if document is not None and document.status < 400 else None
+
+
+def event_in(reading: Reading, model: type[ResponseT], sport: Sport) -> tuple[ResponseT, tuple[str, ...]]:
+    """Returns the response with the requested event, and the names of the sources that failed."""
+    document, page = usable(reading.document("event")), reading.document("page")
     try:
-        return _checked(_answered(document), reading, sport, check), ()
+        if document is None:
+            raise SchemaBreak("the event endpoint gave no response")
+        return _checked(model, parsing.json_object(document).get("event"), reading, sport), ()
     except SchemaBreak as broken:
         if page is None:
             raise
-        rendered = event_in_page(page.text())
-        if rendered is not None:
-            return _checked(rendered, reading, sport, check), ("event_answer",)
-        parsing.raise_if_challenge(page.text(), page.url)
+        html = page.text()
+        if event := _event_in_page(html):
+            return _checked(model, event, reading, sport), ("event_answer",)
+        parsing.raise_if_challenge(html, page.url)
         message = f"{broken}; the page has no event in __NEXT_DATA__"
-        raise LayoutChanged(message, url=page.url, evidence=page.text()[:_EVIDENCE_CHARACTERS]) from broken
+        raise LayoutChanged(message, url=page.url, evidence=html[: parsing.EVIDENCE_CHARACTERS]) from broken
 
 
-def optional(document: Document | None, check: Callable[[Any, str], T]) -> T | None:
-    """Returns the checked response, or None where it is missing or invalid: a match can be read without it.
+def _checked(model: type[ResponseT], data: Any, reading: Reading, sport: Sport) -> ResponseT:
+    brief = Brief.model_validate(parsing.mapping(data))
+    if sport_of(brief) not in (sport.value, ""):
+        raise PayloadRejected(f"the event is about another sport: {sport_of(brief)}", url=reading.ref.url)
+    response = validated(model, {"event": parsing.mapping(data)}, schema=schemas.EVENT, url=reading.ref.url)
+    refuse_another_event(brief, reading)
+    return response
+
+
+def refuse_another_event(event: Brief, reading: Reading) -> None:
+    wanted = reading.ref.source_event_id
+    if event.id is not None and str(event.id) != wanted:
+        raise PayloadRejected(f"the event is about another match: {event.id} instead of {wanted}", url=reading.ref.url)
+
+
+def _event_in_page(html: str) -> Mapping[str, Any]:
+    props = parsing.mapping(parsing.mapping(parsing.mapping(parsing.next_data(html)).get("props")).get("pageProps"))
+    holders = (props, parsing.mapping(props.get("initialProps")))
+    return next(filter(None, (parsing.mapping(holder.get("event")) for holder in holders)), {})
+
+
+def optional(reading: Reading, name: str, model: type[ResponseT], schema: str) -> ResponseT | None:
+    """Returns a validated response, or None where it is missing or invalid: a match can be read without it.
 
     An invalid response is counted, and the payload lists the events as missing.
     """
-    if document is None or document.status >= 400:
+    document = usable(reading.document(name))
+    if document is None:
         return None
     try:
-        return check(document.json(), document.url)
+        return validated(model, document.json(), schema=schema, url=document.url)
     except SchemaBreak as broken:
         note_unrecognized(document.name, broken)
         return None
@@ -62,40 +95,7 @@ def optional(document: Document | None, check: Callable[[Any, str], T]) -> T | N
 
 def note_other_match(name: str) -> None:
     """Counts a response that cannot be about the requested match and is not used."""
-    note_unrecognized(name, OF_ANOTHER_MATCH)
-
-
-def _answered(document: Document | None) -> RawEvent:
-    if document is None or document.status >= 400:
-        raise SchemaBreak("the event endpoint gave no response")
-    return parsing.mapping(parsing.json_object(document).get("event"))
-
-
-def _checked(event: RawEvent, reading: Reading, sport: str, check: Check) -> RawEvent:
-    stated_sport = sport_of(event)
-    if stated_sport not in (sport, ""):
-        raise PayloadRejected(f"the event is about another sport: {stated_sport}", url=reading.ref.url)
-    check(event, reading.ref.url)
-    stated, wanted = str(event["id"]), reading.ref.source_event_id
-    if stated != wanted:
-        raise PayloadRejected(f"the event is about another match: {stated} instead of {wanted}", url=reading.ref.url)
-    return event
-
-
-def event_in_page(html: str) -> Mapping[str, Any] | None:
-    """Returns the event of the page; None where it is missing or no JSON."""
-    found = _SCRIPT.search(html)
-    if found is None:
-        return None
-    try:
-        data = orjson.loads(found.group(1))
-    except orjson.JSONDecodeError:
-        return None
-    props = parsing.mapping(parsing.mapping(parsing.mapping(data).get("props")).get("pageProps"))
-    for holder in (props, parsing.mapping(props.get("initialProps"))):
-        if event := parsing.mapping(holder.get("event")):
-            return event
-    return None
+    note_unrecognized(name, "another match's")
 
 
 def match_at(url: str, base_url: str, sport: Sport) -> DiscoveredMatch | None:
@@ -108,12 +108,11 @@ def match_at(url: str, base_url: str, sport: Sport) -> DiscoveredMatch | None:
         return None
     return DiscoveredMatch(
         source_event_id=number[1],
-        url=f"{base}/en/{sport.value}/match/{path[2]}/{path[3]}#id:{number[1]}",
+        url=match_url(base, sport, path[2], path[3], number[1]),
         sport=sport,
         status=Status.UPCOMING,  # until it is read
     )
 
 
-def url_of(event: Mapping[str, Any], base_url: str, sport: Sport) -> str:
-    slug, custom = parsing.text(event.get("slug"), 200), parsing.text(event.get("customId"), 40)
-    return f"{base_url.rstrip('/')}/en/{sport.value}/match/{slug}/{custom}#id:{parsing.text(event.get('id'), 40)}"
+def match_url(base_url: str, sport: Sport, slug: str, code: str, number: str) -> str:
+    return f"{base_url.rstrip('/')}/en/{sport.value}/match/{slug}/{code}#id:{number}"

@@ -20,6 +20,7 @@ from scraping.sources.espncricinfo import match_state as espncricinfo
 from scraping.sources.espncricinfo.schemas import Brief
 from scraping.sources.scoreboard import match_state as board
 from scraping.sources.sofascore import cricket_state, event
+from scraping.sources.sofascore.schemas import Status as SofascoreStatus
 from tests.factories import NOW
 
 IN_PROGRESS, INNINGS_FINISHED, MATCH_FINISHED = ScoreProgress
@@ -182,11 +183,11 @@ def crex_says(words: str) -> Phase:
 
 
 def sofascore(words: str) -> Phase:
-    return event.status_and_phase({"type": "inprogress", "code": 6, "description": words})[1]
+    return event.status_and_phase(SofascoreStatus(type="inprogress", code=6, description=words))[1]
 
 
 def sofascore_cricket(words: str) -> Phase:
-    return cricket_state.status_and_phase({"status": {"type": "inprogress", "code": 6, "description": words}})[1]
+    return cricket_state.status_and_phase(SofascoreStatus(type="inprogress", code=6, description=words))[1]
 
 
 WORDS: dict[str, tuple[Callable[[str], Phase], str]] = {

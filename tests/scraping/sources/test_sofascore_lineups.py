@@ -84,7 +84,7 @@ class TestLineups:
 
     def test_a_short_eleven_is_a_missing_field(self) -> None:
         found = parse(lineups(away=side(2, 200, players=[row(200, team=2)])))
-        assert found.integrity.missing_fields == ("team_b.xi",)
+        assert found.integrity.missing_fields == ("lineups.team_b.starters",)
 
     @pytest.mark.requirement("BX-6")
     @pytest.mark.parametrize("swapped", [lineups(home=side(9, 100)), lineups(home=side(2, 100), away=side(1, 200))])
@@ -243,4 +243,7 @@ class TestRecordings:
             ("", ["BM", "AR", "B"]),
         ]
         assert found.unknown == ()
-        assert found.integrity.missing_fields == ("team_a.xi", "team_b.xi")  # the recording was trimmed to three
+        assert found.integrity.missing_fields == (  # the recording was trimmed to three
+            "lineups.team_a.starters",
+            "lineups.team_b.starters",
+        )
