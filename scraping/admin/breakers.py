@@ -54,7 +54,7 @@ def _lately(breaker: Breaker) -> str:
         return "-"
     limits = policies.current()
     since = timezone.now() - timedelta(seconds=limits.window.window_seconds)
-    window = breakers.windows([breaker.source_id], since=since).get(breaker.source_id, CallWindow())
+    window = breakers.windows(since=since).get(breaker.source_id, CallWindow())
     return (
         f"{window.calls} calls in {limits.window.window_seconds / 60:g} min, {window.bad} bad "
         f"({window.bad_percent:.0f} %; {limits.window.bad_percent:g} % of at least {limits.window.min_calls} open "

@@ -8,7 +8,7 @@ person who updates its adapter. Such a source is tried rarely, and the first goo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from scraping.policies import breaker as machine
 from scraping.policies.breaker import BreakerPolicy, BreakerView
 from scraping.policies.drift import DriftPolicy
 
-BUCKET_SECONDS = 10
+BUCKET_SECONDS = 10  # calls are counted in buckets of this length
 
 Change = Callable[[BreakerView], BreakerView]
 
@@ -32,16 +32,6 @@ class WindowPolicy:
 
 
 @dataclass(frozen=True)
-class Bucket:
-    """The calls of ten seconds."""
-
-    starts_at: datetime
-    calls: int = 0
-    bad: int = 0
-    retries: int = 0
-
-
-@dataclass(frozen=True)
 class CallWindow:
     """The sum of a source's recent buckets."""
 
@@ -53,18 +43,6 @@ class CallWindow:
     @property
     def bad_percent(self) -> float:
         return 100 * self.bad / self.calls if self.calls else 0.0
-
-
-def sum_buckets(buckets: Iterable[Bucket], *, since: datetime) -> CallWindow:
-    """Returns the calls since then. A bucket that began earlier is left out: part of its calls are older."""
-    counted = [bucket for bucket in buckets if bucket.starts_at >= since]
-    bad = [bucket.starts_at for bucket in counted if bucket.bad]
-    return CallWindow(
-        calls=sum(bucket.calls for bucket in counted),
-        bad=sum(bucket.bad for bucket in counted),
-        retries=sum(bucket.retries for bucket in counted),
-        bad_seconds=(max(bad) - min(bad)).total_seconds() + BUCKET_SECONDS if bad else 0.0,
-    )
 
 
 def is_failing(window: CallWindow, policy: WindowPolicy) -> bool:

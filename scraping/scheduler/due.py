@@ -63,15 +63,19 @@ def _open(found: list[DueMatch], now: datetime, is_hinted: bool) -> list[journal
     limits = source_limits(breaker_limits(now))
     if len(found) > BATCH:
         found = _candidates_of_each_source(now, limits)
-    chosen = _still_due(_chosen(found, limits, now), now)
+    chosen = _chosen(found, limits, now)
     if not chosen:
         return []
+    # Checked again under the lock: meanwhile another scheduler may have opened one, and a worker read it.
+    due = MatchRef.objects.filter(pk__in=[one.ref_id for one in chosen], next_poll_at__lte=now)
+    still_due = set(due.values_list("pk", flat=True))
     jobs = dict(ScrapeJob.objects.filter(kind=JobKind.WATCH).values_list("source_id", "pk"))
     new = [
         journal.NewTask(
             *(one.source_id, one.ref_id, Resource.SCORECARD, one.priority), run_at=now, job_id=jobs.get(one.source_id)
         )
         for one in chosen
+        if one.ref_id in still_due
     ]
     return journal.open_new(new, now=now, is_hinted=is_hinted)
 
@@ -112,7 +116,10 @@ def _chosen(found: Iterable[DueMatch], limits: Mapping[int, SourceLimits], now: 
     by_source: defaultdict[int, list[DueMatch]] = defaultdict(list)
     for one in found:
         of_source = limits.get(one.source_id)
-        if of_source and of_source.room > 0 and _is_rested(one, of_source.min_interval, now):
+        if of_source is None or of_source.room <= 0:
+            continue
+        # A resumed or restarted match is due at once, but never within the shortest interval of its source.
+        if one.last_read_at is None or one.last_read_at + of_source.min_interval <= now:
             by_source[one.source_id].append(one)
     crowded = {source_id for source_id, waiting in by_source.items() if len(waiting) > limits[source_id].room}
     with_background = sources_with_background_work(now) & crowded if crowded else set()
@@ -128,18 +135,6 @@ def _chosen(found: Iterable[DueMatch], limits: Mapping[int, SourceLimits], now: 
         else:
             chosen += choose(waiting, room, now=now)
     return chosen
-
-
-def _still_due(chosen: list[DueMatch], now: datetime) -> list[DueMatch]:
-    """Checks again under the lock: meanwhile another scheduler may have opened one, and a worker read it."""
-    due = MatchRef.objects.filter(pk__in=[one.ref_id for one in chosen], next_poll_at__lte=now)
-    ids = set(due.values_list("pk", flat=True)) if chosen else set()
-    return [one for one in chosen if one.ref_id in ids]
-
-
-def _is_rested(one: DueMatch, min_interval: timedelta, now: datetime) -> bool:
-    """Returns whether the shortest interval has passed: a resumed or restarted match is due at once."""
-    return one.last_read_at is None or one.last_read_at + min_interval <= now
 
 
 def source_limits(breaker_limits: Mapping[int, int]) -> dict[int, SourceLimits]:

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dramatiq
-from django.db.models import Q, QuerySet, Value
+from django.db.models import Q, Value
 from django.db.models.functions import Coalesce
 from dramatiq.errors import BrokerConnectionError
 
-from scraping import journal
 from scraping.configuration import policies
 from scraping.models import Importance, MatchLifecycle, ScrapeTask, TaskState
 from scraping.payloads import Resource
@@ -32,7 +31,10 @@ BATCH = 500
 def dispatch_due(now: datetime) -> int:
     """Opens the polls that are due and hints them in the same step: most polls are never searched for again."""
     opened = open_due(now, is_hinted=True)
-    _hint_new_tasks(opened)
+    sent = set(_send([(task.task_id, task.source_id, task.resource) for task in opened]))
+    unsent = [task.task_id for task in opened if task.task_id not in sent]
+    if unsent:  # the broker did not take them: they become unhinted
+        ScrapeTask.objects.filter(pk__in=unsent, state=TaskState.PENDING).update(hinted_at=None)
     return len(opened)
 
 
@@ -44,14 +46,6 @@ def hint_due_tasks(now: datetime) -> int:
     sent = _send(due)
     ScrapeTask.objects.filter(pk__in=sent, state=TaskState.PENDING).update(hinted_at=now)
     return len(sent)
-
-
-def _hint_new_tasks(opened: Sequence[journal.Opened]) -> None:
-    """Sends the hints of tasks that were opened as hinted; those that the broker refuses become unhinted."""
-    sent = set(_send([(task.task_id, task.source_id, task.resource) for task in opened]))
-    unsent = [task.task_id for task in opened if task.task_id not in sent]
-    if unsent:
-        ScrapeTask.objects.filter(pk__in=unsent, state=TaskState.PENDING).update(hinted_at=None)
 
 
 def own_hints(limit: int, now: datetime) -> list[dramatiq.Message[None]]:
@@ -70,20 +64,16 @@ def _unhinted(now: datetime, limit: int) -> list[DueTask]:
         .exclude(ref__match__lifecycle=MatchLifecycle.PAUSED)  # its open task waits until the pause ends
         .exclude(limits.has_open_breaker(now, of="ref__"))
     )
-    due = _most_urgent_first(limits.allowed_by_breakers(due, hinted_after=again, now=now))
+    # By priority, then importance, then age of the data; a match that was never read is as old as its row.
+    heard_at = Coalesce("ref__match__last_scraper_update", "ref__match__created_at", "run_at")
+    importance = Coalesce("ref__match__importance", Value(Importance.NORMAL.value))
+    due = limits.allowed_by_breakers(due, hinted_after=again, now=now).order_by("priority", importance, heard_at, "pk")
     found = list(due.values_list("pk", "source_id", "resource")[:limit])
     if len(found) == limit:  # tasks of a source without a free place must not hide another's
         others = due.exclude(source_id__in=limits.full_sources(hinted_after=again))
         found = list(others.values_list("pk", "source_id", "resource")[:limit])
     within_budget = set(limits.within_retry_budget([task_id for task_id, _, _ in found], now=now))
     return limits.within_concurrency([task for task in found if task[0] in within_budget], hinted_after=again)
-
-
-def _most_urgent_first(due: QuerySet[ScrapeTask]) -> QuerySet[ScrapeTask]:
-    """Orders by priority, then importance, then age of the data; a match that was never read is as old as its row."""
-    heard_at = Coalesce("ref__match__last_scraper_update", "ref__match__created_at", "run_at")
-    importance = Coalesce("ref__match__importance", Value(Importance.NORMAL.value))
-    return due.order_by("priority", importance, heard_at, "pk")
 
 
 def _groups(due: Sequence[DueTask]) -> Iterator[list[int]]:

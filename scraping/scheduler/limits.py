@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Count, F, Q, QuerySet
@@ -64,10 +64,8 @@ def allowed_by_breakers(due: QuerySet[ScrapeTask], *, hinted_after: datetime, no
 
 def _probes(due: QuerySet[ScrapeTask], limit: int, holders: frozenset[int], hinted_after: datetime) -> list[int]:
     """Returns the tasks that hold a permit already (their worker died), and as many others as permits are left."""
-    if not limit:
-        return []
     waiting = list(due.order_by("priority", "run_at").values_list("pk", "source_id")[: limit + len(holders)])
-    if not waiting:
+    if not limit or not waiting:
         return []
     hinted = ScrapeTask.objects.filter(state=TaskState.PENDING, hinted_at__gt=hinted_after, source_id=waiting[0][1])
     taken = holders | set(hinted.values_list("pk", flat=True))
@@ -150,7 +148,18 @@ def within_retry_budget(ids: Sequence[int], *, now: datetime) -> list[int]:
             left[source_id or 0] -= 1
         else:
             held[source_id] += 1
-    _log_held(held, now)
+    for source_id, number in held.items():
+        if source_id in _logged_at and now - _logged_at[source_id] < LOG_EVERY:
+            continue
+        _logged_at[source_id] = now
+        logger.warning(
+            "%d retries of source %s wait: retries may be %g %% of its calls, and they are. Nothing is lost; they go "
+            "on with the next polls of their matches",
+            number,
+            source_id,
+            policies.current().budget.percent,
+            extra={"action": "retries_wait", "source": source_id, "waiting": number},
+        )
     return chosen
 
 
@@ -170,37 +179,16 @@ def _retries(ids: Sequence[int], now: datetime) -> dict[int, int]:
 
 
 def _retries_left(source_ids: set[int], now: datetime) -> Counter[int]:
-    limits = policies.current()
-    windows = breakers.windows(source_ids, since=now - timedelta(seconds=limits.window.window_seconds))
-    under_way = _retries_under_way(source_ids, now)
+    """Counts also retries that are executing, or ended so recently that no worker may have counted them yet."""
+    limits, since = policies.current(), now - timedelta(seconds=UNWRITTEN_SECONDS)
+    tried = ScrapeTask.objects.filter(source_id__in=source_ids, attempt__gt=1, charged_attempts__gt=0)
+    open_ones = tried.filter(Q(started_at__gt=since) | Q(state=TaskState.EXECUTING), state__in=OPEN_STATES)
+    ended = tried.filter(state__in=[state for state in TaskState if state not in OPEN_STATES], finished_at__gt=since)
+    under_way = Counter(source_id for tasks in (open_ones, ended) for (source_id,) in tasks.values_list("source_id"))
+    windows = breakers.windows(since=now - timedelta(seconds=limits.window.window_seconds))
     return Counter(
         {
             source_id: retries_left(windows.get(source_id, CallWindow()), limits.budget, under_way=under_way[source_id])
             for source_id in source_ids
         }
     )
-
-
-def _retries_under_way(source_ids: Iterable[int], now: datetime) -> Counter[int]:
-    """Counts retries that are executing, and those that ended so recently that no worker may have counted them yet."""
-    since = now - timedelta(seconds=UNWRITTEN_SECONDS)
-    tried = ScrapeTask.objects.filter(source_id__in=source_ids, attempt__gt=1, charged_attempts__gt=0)
-    open_ones = tried.filter(Q(started_at__gt=since) | Q(state=TaskState.EXECUTING), state__in=OPEN_STATES)
-    ended = tried.filter(state__in=[state for state in TaskState if state not in OPEN_STATES], finished_at__gt=since)
-    return Counter([*open_ones.values_list("source_id", flat=True), *ended.values_list("source_id", flat=True)])
-
-
-def _log_held(held: Mapping[int, int], now: datetime) -> None:
-    share = policies.current().budget.percent
-    for source_id, number in held.items():
-        if source_id in _logged_at and now - _logged_at[source_id] < LOG_EVERY:
-            continue
-        _logged_at[source_id] = now
-        logger.warning(
-            "%d retries of source %s wait: retries may be %g %% of its calls, and they are. Nothing is lost; they go "
-            "on with the next polls of their matches",
-            number,
-            source_id,
-            share,
-            extra={"action": "retries_wait", "source": source_id, "waiting": number},
-        )

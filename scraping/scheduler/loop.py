@@ -76,23 +76,20 @@ class SchedulerLoop:
                 self.tick(now=now)
             except Exception as error:  # noqa: BLE001 - no pool, no connection, no answer: the loop survives them all
                 self._leadership.check_at_once()
-                self._log_outage(error)
+                if time.monotonic() >= self._log_at:  # once a minute, however long the outage lasts
+                    self._log_at = time.monotonic() + LOG_EVERY_SECONDS
+                    logger.error(  # noqa: TRY400 - its stack explains nothing
+                        "The scheduler cannot reach the database: %s. Tasks wait in it safely and go on when it is "
+                        "back",
+                        first_line(error),
+                        extra={"action": "tick_failed"},
+                    )
                 self._delay_watchdogs()
                 self._stopping.wait(1.0)
             self.pulse.beat()
             self._stopping.wait(max(0.0, self._tick_seconds - (time.monotonic() - started)))
         self._leadership.release()
         close_old_connections()
-
-    def _log_outage(self, error: Exception) -> None:
-        """Once a minute, however long the outage lasts."""
-        if time.monotonic() >= self._log_at:
-            self._log_at = time.monotonic() + LOG_EVERY_SECONDS
-            logger.error(
-                "The scheduler cannot reach the database: %s. Tasks wait in it safely and go on when it is back",
-                first_line(error),
-                extra={"action": "tick_failed"},
-            )
 
     def _delay_watchdogs(self) -> None:
         """After an outage everything seems old: watchdogs wait until the other steps have caught up."""
@@ -121,17 +118,11 @@ class SchedulerLoop:
             return 0
         found = 0
         for step in self._steps:
-            if self._is_due(step):
+            if time.monotonic() >= step.due_at:
+                step.due_at = time.monotonic() + step.every_seconds
                 found += self._run_step(step, now)
                 self.pulse.beat()  # many slow steps are a slow tick, not a stalled loop
         return found
-
-    @staticmethod
-    def _is_due(step: Step) -> bool:
-        if time.monotonic() < step.due_at:
-            return False
-        step.due_at = time.monotonic() + step.every_seconds
-        return True
 
     @staticmethod
     def _run_step(step: Step, now: datetime) -> int:

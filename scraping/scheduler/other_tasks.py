@@ -41,8 +41,6 @@ GAP_AGAIN, GAP_AFTER_FAILURE = timedelta(seconds=5), timedelta(seconds=60)
 GAP_TASKS_AT_MOST, GAP_WINDOW = 10, timedelta(minutes=10)
 GAP_SHARE = 3  # gaps get at most one in so many of a source's places
 LINEUPS_AFTER_FAILURE = timedelta(minutes=5)
-# A final read longer than this before the start was made for an earlier start time.
-MOVED = FINAL_READ_BEFORE_START + timedelta(minutes=1)
 SUBMISSIONS_AT_ONCE = 200
 # A submission that has killed its workers, or fails every time, must not take the next worker along at once.
 SUBMISSION_AFTER_DEATH = timedelta(minutes=5)
@@ -85,84 +83,63 @@ def open_gap_tasks(now: datetime) -> int:
         .select_related("match", "source")
         .order_by("match__priority", "match__importance", "pk")[:AT_ONCE]
     )
-    return journal.open_tasks(
-        [
-            journal.NewTask(ref.source_id, ref.pk, Resource.COMMENTARY, ref.match.priority, run_at=now)
-            for ref in _within_gap_share(list(refs))
-        ],
-        now=now,
-    )
-
-
-def _within_gap_share(refs: list[MatchRef]) -> list[MatchRef]:
-    """After an outage every match has a gap: polls must not wait until all of them are filled."""
-    if not refs:
-        return []
-    tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES, resource=Resource.COMMENTARY).order_by()
-    taken = Counter(dict(tasks.values_list("source_id").annotate(number=Count("pk"))))
+    # After an outage every match has a gap: polls must not wait until all of them are filled.
+    open_tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES, resource=Resource.COMMENTARY).order_by()
+    taken = Counter(dict(open_tasks.values_list("source_id").annotate(number=Count("pk"))))
     chosen = []
     for ref in refs:
         if taken[ref.source_id] < max(1, ref.source.max_concurrency // GAP_SHARE):
             taken[ref.source_id] += 1
             chosen.append(ref)
-    return chosen
-
-
-def open_lineup_tasks(now: datetime) -> int:
-    """Opens a task for matches that start soon, the more often the closer, and once after their end."""
-    refs = _lineups_due(now).select_related("match")[:AT_ONCE]
     return journal.open_tasks(
-        [
-            journal.NewTask(
-                ref.source_id,
-                ref.pk,
-                Resource.LINEUPS,
-                Priority.IMMINENT if ref.match.status == Status.UPCOMING else Priority.COMPLETED,
-                run_at=now,
-            )
-            for ref in refs
-        ],
+        [journal.NewTask(ref.source_id, ref.pk, Resource.COMMENTARY, ref.match.priority, run_at=now) for ref in chosen],
         now=now,
     )
 
 
-def _lineups_due(now: datetime) -> QuerySet[MatchRef]:
+def open_lineup_tasks(now: datetime) -> int:
+    """Opens a task for matches that start soon, the more often the closer, and once after their end."""
+    sources = [
+        source.pk
+        for source in Source.objects.filter(is_enabled=True)
+        if isinstance(ADAPTERS.get(source.adapter_key), HasLineups)
+    ]
+    start = F("match__start_time")
+    is_soon = Q(match__status=Status.UPCOMING, match__start_time__gt=now, match__start_time__lte=now + LINEUP_WINDOW)
+    # A final read longer than this before the start was made for an earlier start time.
+    is_moved_away = Q(lineups_at=None, lineups_read_at__lt=start - FINAL_READ_BEFORE_START - timedelta(minutes=1))
+    is_moved_closer = Q(lineups_at__gte=start)
+    is_over = Q(match__status=Status.COMPLETED, match__completed_at__isnull=False)
+    never_read = Q(lineups_read_at=None)
     tasks = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.LINEUPS)
     open_or_failed = tasks.filter(
         Q(state__in=OPEN_STATES) | (Q(finished_at__gt=now - LINEUPS_AFTER_FAILURE) & ~Q(state=TaskState.SUCCESS))
     )
-    refs = MatchRef.objects.filter(
-        source__in=_sources_with_lineups(), is_watched=True, gone_at=None, match__lifecycle__in=POLLED_LIFECYCLES
-    )
-    return (
-        refs.filter(_is_due_before_start(now) | _is_due_after_end())
+    refs = (
+        MatchRef.objects.filter(
+            (is_soon & (never_read | Q(lineups_at__lte=now) | is_moved_away | is_moved_closer))
+            | (is_over & (never_read | Q(lineups_read_at__lt=F("match__completed_at")))),
+            source__in=sources,
+            is_watched=True,
+            gone_at=None,
+            match__lifecycle__in=POLLED_LIFECYCLES,
+        )
         .exclude(has_open_breaker(now))
         .exclude(source__breaker__state__in=NOT_CLOSED)
         .exclude(Exists(open_or_failed))
         .order_by("match__start_time")
     )
-
-
-def _sources_with_lineups() -> list[int]:
-    return [
-        source.pk
-        for source in Source.objects.filter(is_enabled=True)
-        if isinstance(ADAPTERS.get(source.adapter_key), HasLineups)
-    ]
-
-
-def _is_due_before_start(now: datetime) -> Q:
-    """Never read, due again, or read for a start that has been moved since."""
-    until = now + LINEUP_WINDOW
-    is_soon = Q(match__status=Status.UPCOMING, match__start_time__gt=now, match__start_time__lte=until)
-    is_moved_away = Q(lineups_at=None, lineups_read_at__lt=F("match__start_time") - MOVED)
-    is_moved_closer = Q(lineups_at__gte=F("match__start_time"))
-    return is_soon & (Q(lineups_read_at=None) | Q(lineups_at__lte=now) | is_moved_away | is_moved_closer)
-
-
-def _is_due_after_end() -> Q:
-    is_over = Q(match__status=Status.COMPLETED, match__completed_at__isnull=False)
-    return is_over & (Q(lineups_read_at=None) | Q(lineups_read_at__lt=F("match__completed_at")))
+    return journal.open_tasks(
+        [
+            journal.NewTask(
+                *(source_id, ref_id, Resource.LINEUPS),
+                Priority.IMMINENT if status == Status.UPCOMING else Priority.COMPLETED,
+                run_at=now,
+            )
+            for ref_id, source_id, status in refs.values_list("pk", "source_id", "match__status")[:AT_ONCE]
+        ],
+        now=now,
+    )
 
 
 def open_submission_tasks(now: datetime) -> int:

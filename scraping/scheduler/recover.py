@@ -9,10 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-
-from django.db.models import QuerySet
 
 from scraping import journal
 from scraping.configuration import policies
@@ -76,17 +73,14 @@ def escalate_silent_matches(now: datetime) -> int:
 
 
 def start_waiting_watches(now: datetime) -> int:
-    """Starts watches that wait for memory if there is some; otherwise makes room for the next attempt."""
+    """Starts watches that wait for memory if there is some; otherwise makes room for the next attempt.
+
+    Ends idle watches and orphaned browsers, and frees memory of this process.
+    """
     if not MatchRef.objects.filter(watch_at__lte=now, is_watched=False).exists():
         return 0
     if not watches.memory_shortage(now):
         return watches.begin_waiting(now=now)
-    _make_room(now)
-    return 0
-
-
-def _make_room(now: datetime) -> None:
-    """Ends idle watches, then frees memory of this process and of orphaned browsers; once for each wait."""
     ended = watches.end_idle(now=now)
     gc.collect()
     found = orphans.end_orphans(now=now)
@@ -102,6 +96,7 @@ def _make_room(now: datetime) -> None:
         "; ".join(watches.memory_by_worker(now)),
         extra={"action": "watches_put_off", "waiting": waiting, "idle_ended": ended, "orphans": len(found)},
     )
+    return 0
 
 
 def end_orphaned_browsers(now: datetime) -> int:
@@ -117,46 +112,31 @@ def restart_scrapers(now: datetime) -> int:
     """
     scrapers.stop_unread(now=now)
     limits = policies.current()
-    active = list(_active_scrapers())
-    memory = _memory_by_worker(active)
-    worn = [
-        (scraper, reason)
-        for scraper in active
-        if (reason := _restart_reason(scraper, limits, memory.get(scraper.worker_id, 0.0), now))
-    ]
-    if not worn:
-        return 0
-    policies.reload()  # a fresh scraper starts with the configuration as it is now
-    spared = _restarted_recently([scraper.ref_id for scraper, _ in worn], limits, now)
-    restarted = 0
-    for scraper, reason in [one for one in worn if one[0].ref_id not in spared][:RESTARTS_AT_ONCE]:
-        if scrapers.restart(scraper, reason=reason, now=now):
-            restarted += 1
-            _log_restart(scraper, reason)
-    return restarted
-
-
-def _active_scrapers() -> QuerySet[Scraper]:
-    """Without the payloads of their matches: those are needed for the few that are replaced only."""
-    return (
+    active = list(
         Scraper.objects.filter(stopped_at__isnull=True, ref__match__lifecycle=MatchLifecycle.ACTIVE)
         .select_related("ref__match", "ref__source")
+        # Payloads are needed for the few that are replaced only.
         .defer("ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata")
         .order_by("start_time")
     )
-
-
-def _memory_by_worker(active: Sequence[Scraper]) -> dict[str, float]:
-    """Returns the memory of each worker divided by its scrapers: nothing finer can be measured from outside."""
+    # The memory of a worker divided by its scrapers: nothing finer can be measured from outside.
     served = Counter(scraper.worker_id for scraper in active)
-    workers = Worker.objects.filter(worker_id__in=served, stopped_at__isnull=True)
-    return {name: size / served[name] for name, size in workers.values_list("worker_id", "memory_bytes")}
-
-
-def _restarted_recently(ref_ids: Sequence[int], limits: Policies, now: datetime) -> set[int]:
+    workers = Worker.objects.filter(worker_id__in=served, stopped_at__isnull=True).values_list("pk", "memory_bytes")
+    memory = {name: size / served[name] for name, size in workers}
+    reasons = {one: _restart_reason(one, limits, memory.get(one.worker_id, 0.0), now) for one in active}
+    worn = [scraper for scraper in active if reasons[scraper]]
+    if not worn:
+        return 0
+    policies.reload()  # a fresh scraper starts with the configuration as it is now
     since = now - timedelta(seconds=limits.staleness_threshold_seconds)
-    stopped = Scraper.objects.filter(ref_id__in=ref_ids, stopped_at__gt=since)
-    return set(stopped.values_list("ref_id", flat=True))
+    recent = Scraper.objects.filter(ref_id__in=[scraper.ref_id for scraper in worn], stopped_at__gt=since)
+    spared = set(recent.values_list("ref_id", flat=True))
+    restarted = 0
+    for scraper in [one for one in worn if one.ref_id not in spared][:RESTARTS_AT_ONCE]:
+        if scrapers.restart(scraper, reason=reasons[scraper], now=now):
+            restarted += 1
+            _log_restart(scraper, reasons[scraper])
+    return restarted
 
 
 def _log_restart(scraper: Scraper, reason: str) -> None:
@@ -174,27 +154,20 @@ def _log_restart(scraper: Scraper, reason: str) -> None:
 
 def _restart_reason(scraper: Scraper, limits: Policies, memory_bytes: float, now: datetime) -> str:
     """Returns why a scraper is replaced now; empty if it is not."""
+    lifetime = limits.max_lifetime_seconds
     reason = scraper.restart_reason(
         now,
-        max_lifetime_seconds=limits.max_lifetime_seconds,
+        max_lifetime_seconds=lifetime,
         staleness_threshold=limits.staleness_threshold_seconds,
         memory_bytes=memory_bytes,
         soft_memory_limit=limits.memory_soft_limit_bytes,
     )
-    if reason:
+    left = lifetime - (now - scraper.start_time).total_seconds()
+    if reason or left >= min(QUIET_WINDOW_SECONDS, lifetime / QUIET_WINDOW_SHARE):
         return reason
-    quiet = _quiet_reason(scraper)
-    window = min(QUIET_WINDOW_SECONDS, limits.max_lifetime_seconds / QUIET_WINDOW_SHARE)
-    left = limits.max_lifetime_seconds - (now - scraper.start_time).total_seconds()
-    if not quiet or left >= window:
-        return ""
-    return f"lifetime of {limits.max_lifetime_seconds / 3600:g} h ends soon, and {quiet}"
-
-
-def _quiet_reason(scraper: Scraper) -> str:
-    """Returns why the match is quiet now; empty if it is not."""
+    soon = f"lifetime of {lifetime / 3600:g} h ends soon, and"
     if scraper.ref.match.phase in BREAKS:
-        return f"the match is in a break ({scraper.ref.match.phase})"
+        return f"{soon} the match is in a break ({scraper.ref.match.phase})"
     if scraper.ref.unchanged_polls >= UNCHANGED_POLLS:
-        return f"nothing has changed in {scraper.ref.unchanged_polls} polls"
+        return f"{soon} nothing has changed in {scraper.ref.unchanged_polls} polls"
     return ""

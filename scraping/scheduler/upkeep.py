@@ -34,8 +34,16 @@ def write_data_ages(now: datetime) -> int:
     next run. The API does not use the column; it computes the age of every response. A match that was never read is as
     old as its discovery. Returns how many ages have changed.
     """
+    matches = Match.objects.live().watched().annotate(read_at=Coalesce(F("last_scraper_update"), F("created_at")))
+    matches = matches.order_by("pk")  # the order in which every other writer locks matches
+    if connection.features.has_select_for_update_skip_locked:
+        matches = matches.select_for_update(skip_locked=True, no_key=True, of=("self",))
     with transaction.atomic():
-        rows = [(pk, _age(read_at, now)) for pk, read_at, before in _live_matches() if _age(read_at, now) != before]
+        rows = [
+            (pk, age)
+            for pk, read_at, before in matches.values_list("pk", "read_at", "data_freshness_seconds")
+            if (age := min(MAX_AGE_SECONDS, max(0, int((now - read_at).total_seconds())))) != before
+        ]
         if not rows:
             return 0
         return bulk_sql.execute_rows(
@@ -43,18 +51,6 @@ def write_data_ages(now: datetime) -> int:
                WHERE scraping_match.id = v.column1""",
             rows,
         )
-
-
-def _live_matches() -> list[tuple[int, datetime, int]]:
-    matches = Match.objects.live().watched().annotate(read_at=Coalesce(F("last_scraper_update"), F("created_at")))
-    matches = matches.order_by("pk")  # the order in which every other writer locks matches
-    if connection.features.has_select_for_update_skip_locked:
-        matches = matches.select_for_update(skip_locked=True, no_key=True, of=("self",))
-    return list(matches.values_list("pk", "read_at", "data_freshness_seconds"))
-
-
-def _age(read_at: datetime, now: datetime) -> int:
-    return min(MAX_AGE_SECONDS, max(0, int((now - read_at).total_seconds())))
 
 
 def apply_importance_rules(now: datetime) -> int:

@@ -7,7 +7,10 @@ of two workers at the same moment both count, and the last probe permit is given
 from scraping.recovery.breakers.calls import (
     Outcomes,
     count_success_of_closed,
+    ensure_rows,
+    evaluate_sources,
     guard,
+    probe_limits,
     record_failure,
     record_invalid_reading,
     record_success,
@@ -23,26 +26,3 @@ from scraping.recovery.breakers.overrides import (
     reset,
 )
 from scraping.recovery.breakers.rows import view_of
-from scraping.recovery.breakers.source_breakers import add_totals, ensure_rows, evaluate_sources, probe_limits
-
-__all__ = [
-    "BreakerOperationRefused",
-    "Outcomes",
-    "add_totals",
-    "count_success_of_closed",
-    "ensure_rows",
-    "evaluate_sources",
-    "find",
-    "force_closed",
-    "force_open",
-    "guard",
-    "probe_limits",
-    "probe_now",
-    "record_failure",
-    "record_invalid_reading",
-    "record_success",
-    "release_permits",
-    "reset",
-    "view_of",
-    "windows",
-]

@@ -1,4 +1,4 @@
-"""A task's call through the breakers of its source and its match: admission before it, counting after it.
+"""A task's call through the breakers of its source and its match, and the evaluation of source breakers by all calls.
 
 Outcomes per source are counted in memory and written with every heartbeat: that saves one statement in every poll. The
 source breaker evaluates ten minutes, so a delay of seconds does not matter, nor do the few calls of a killed worker.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import transaction
-from django.db.models import F, Q, Sum
+from django.db.models import F, Max, Min, Q, Sum
 
 from scraping.configuration.policies import Policies
 from scraping.errors import BreakerOpen
@@ -21,11 +21,12 @@ from scraping.models import Breaker, BreakerState, MatchRef, OutcomeBucket, Sour
 from scraping.policies import breaker as machine
 from scraping.policies import source_breaker
 from scraping.policies.breaker import BreakerPolicy, BreakerView
-from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow, keep_drift_count
+from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow, is_failing, keep_drift_count
 from scraping.recovery.breakers.rows import row_of_ref, row_of_source, swap, view_of
-from scraping.recovery.breakers.source_breakers import add_totals
 from victoryline.lib import bulk_sql
 from victoryline.lib.times import bucket_start
+
+# One task
 
 
 def guard(task_id: int, source: Source, ref: MatchRef | None = None, *, policies: Policies, now: datetime) -> None:
@@ -43,7 +44,7 @@ def guard(task_id: int, source: Source, ref: MatchRef | None = None, *, policies
             _admit(of_ref, task_id, policies, now)
     except BreakerOpen:
         if of_source is not None and str(task_id) in of_source.probes:
-            _release_permit(of_source, task_id, now)
+            swap(of_source, partial(machine.give_back, task=str(task_id)), now=now)
         raise
 
 
@@ -64,7 +65,7 @@ def _admit(row: Breaker, task_id: int, policies: Policies, now: datetime) -> Non
         return
     Breaker.objects.filter(pk=row.pk).update(total_rejections=F("total_rejections") + 1)
     if row.source_id is not None:  # the scheduler holds the task back itself, and an operator's reset must act at once
-        refused_until = min(refused_until, _retry_soon(now))
+        refused_until = min(refused_until, now + timedelta(seconds=machine.ASK_AGAIN_SECONDS))
     why = "is open" if view.state == BreakerState.OPEN else "has no free probe permit"
     raise BreakerOpen(f"the breaker {row.name} {why}", until=refused_until)
 
@@ -73,32 +74,34 @@ def _source_policy(view: BreakerView, policies: Policies) -> BreakerPolicy:
     return source_breaker.policy_for(view, policies.source_breaker, policies.drift)
 
 
-def _retry_soon(now: datetime) -> datetime:
-    return now + timedelta(seconds=machine.ASK_AGAIN_SECONDS)
-
-
 def record_success(
     task_id: int, source: Source, ref: MatchRef | None = None, *, policies: Policies, now: datetime
 ) -> None:
     """Counts a successful call. The common case (closed, no failures) is one UPDATE, and none for the source."""
-    if ref is not None:
-        _count_good_of_ref(task_id, ref, policies.breaker, now)
+    task = str(task_id)
+    if ref is not None and not count_success_of_closed([ref.pk]):
+        good = {"total_calls": F("total_calls") + 1, "total_successes": F("total_successes") + 1}
+        swap(
+            row_of_ref(ref),
+            lambda view: machine.after_success(view, task, policies.breaker, now),
+            now=now,
+            counted=good,
+        )
     of_source: Breaker | None = getattr(source, "breaker", None)
     if of_source is None:
         return
-    if str(task_id) in of_source.probes:
-        probed = partial(_probed, task=str(task_id), policies=policies, is_match=ref is not None, now=now)
+
+    def probed(view: BreakerView) -> BreakerView:
+        """A readable list proves nothing about match pages, and a drifting source opened because of those."""
+        if source_breaker.has_drifted(view, policies.drift) and ref is None:
+            return machine.give_back(view, task)
+        return machine.after_success(view, task, _source_policy(view, policies), now)
+
+    if task in of_source.probes:
         swap(of_source, keep_drift_count(probed), now=now)
     elif of_source.failure_count and of_source.state == BreakerState.CLOSED and ref is not None:
         # After the commit: no transaction that holds a match's row may wait for the source's row, which all share.
         transaction.on_commit(partial(_reset_invalid_count, of_source.pk), robust=True)
-
-
-def _probed(view: BreakerView, *, task: str, policies: Policies, is_match: bool, now: datetime) -> BreakerView:
-    """A readable list proves nothing about match pages, and a drifting source opened because of those."""
-    if source_breaker.has_drifted(view, policies.drift) and not is_match:
-        return machine.give_back(view, task)
-    return machine.after_success(view, task, _source_policy(view, policies), now)
 
 
 def _reset_invalid_count(pk: int) -> None:
@@ -116,33 +119,23 @@ def count_success_of_closed(ref_ids: Sequence[int]) -> int:
     )
 
 
-def _count_good_of_ref(task_id: int, ref: MatchRef, policy: BreakerPolicy, now: datetime) -> None:
-    if not count_success_of_closed([ref.pk]):
-        good = {"total_calls": F("total_calls") + 1, "total_successes": F("total_successes") + 1}
-        change = partial(_succeeded, task=str(task_id), policy=policy, now=now)
-        swap(row_of_ref(ref), change, now=now, counted=good)
-
-
-def _succeeded(view: BreakerView, *, task: str, policy: BreakerPolicy, now: datetime) -> BreakerView:
-    return machine.after_success(view, task, policy, now)
-
-
 def record_failure(
     task_id: int, source_id: int, ref: MatchRef | None, *, why: str, policies: Policies, now: datetime
 ) -> BreakerView | None:
     """Counts a failure caused by the source. Returns the ref's breaker, which may be open now."""
-    task, view = str(task_id), None
+
+    def failed(view: BreakerView) -> BreakerView:
+        return machine.after_failure(view, str(task_id), policies.breaker, now, why)
+
+    def source_failed(view: BreakerView) -> BreakerView:
+        return machine.after_failure(view, str(task_id), _source_policy(view, policies), now, why)
+
+    view = None
     if ref is not None:
-        bad = {
-            "total_calls": F("total_calls") + 1,
-            "total_failures": F("total_failures") + 1,
-            "last_failure_time": now,
-        }
-        change = partial(_failed, task=task, policy=policies.breaker, now=now, why=why)
-        view = swap(row_of_ref(ref), change, now=now, counted=bad)
+        bad = {"total_calls": F("total_calls") + 1, "total_failures": F("total_failures") + 1, "last_failure_time": now}
+        view = swap(row_of_ref(ref), failed, now=now, counted=bad)
     for row in Breaker.objects.filter(source_id=source_id, state=BreakerState.HALF_OPEN):
-        failed = partial(_failed, task=task, policy=_source_policy(view_of(row), policies), now=now, why=why)
-        swap(row, keep_drift_count(failed), now=now)
+        swap(row, keep_drift_count(source_failed), now=now)
     return view
 
 
@@ -157,22 +150,14 @@ def record_invalid_reading(task_id: int, ref: MatchRef, *, why: str, policies: P
     return swap(row_of_source(ref.source, now=now), change, now=now)
 
 
-def _failed(view: BreakerView, *, task: str, policy: BreakerPolicy, now: datetime, why: str) -> BreakerView:
-    return machine.after_failure(view, task, policy, now, why)
-
-
 def release_permits(task_id: int, source_id: int, ref: MatchRef | None, *, now: datetime) -> None:
     """Frees the probe permits of an attempt that proved nothing about the source."""
     own = Q(source_id=source_id) | (Q(ref=ref) if ref is not None else Q())
     for row in Breaker.objects.filter(own, state=BreakerState.HALF_OPEN):
-        _release_permit(row, task_id, now)
+        swap(row, partial(machine.give_back, task=str(task_id)), now=now)
 
 
-def _release_permit(row: Breaker, task_id: int, now: datetime) -> None:
-    swap(row, partial(machine.give_back, task=str(task_id)), now=now)
-
-
-Key = tuple[int, datetime]  # source and bucket
+# All calls of a source
 
 
 class Outcomes:
@@ -180,45 +165,41 @@ class Outcomes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._calls: Counter[Key] = Counter()
-        self._bad: Counter[Key] = Counter()
-        self._retries: Counter[Key] = Counter()
+        self._counts: Counter[tuple[int, datetime, str]] = Counter()  # by source, bucket and column
 
     def count(self, source_id: int, *, is_bad: bool = False, is_retry: bool = False, now: datetime) -> None:
-        key = source_id, bucket_start(now, BUCKET_SECONDS)
+        bucket = bucket_start(now, BUCKET_SECONDS)
         with self._lock:
-            self._calls[key] += 1
-            self._bad[key] += is_bad
-            self._retries[key] += is_retry
+            self._counts[source_id, bucket, "calls"] += 1
+            self._counts[source_id, bucket, "bad"] += is_bad
+            self._counts[source_id, bucket, "retries"] += is_retry
 
     def flush(self, *, now: datetime) -> int:
         """Writes the counts and returns the number of calls. On an error they are kept for the next heartbeat."""
         with self._lock:
-            calls, bad, retries = self._calls, self._bad, self._retries
-            self._calls, self._bad, self._retries = Counter(), Counter(), Counter()
+            counts, self._counts = self._counts, Counter()
+        buckets = sorted(
+            {(source_id, starts_at) for source_id, starts_at, _ in counts}
+        )  # so two workers never deadlock
+        totals: Counter[tuple[int, str]] = Counter()
+        for (source_id, _, column), number in counts.items():
+            totals[source_id, column] += number
         try:
             with transaction.atomic():
-                for key in sorted(calls):  # in one order, two workers never deadlock
-                    _add(key, calls=calls[key], bad=bad[key], retries=retries[key])
-                for source_id in sorted({key[0] for key in calls}):
-                    add_totals(source_id, calls=_of(calls, source_id), bad=_of(bad, source_id), now=now)
+                for bucket in buckets:
+                    _add(*bucket, {column: counts[*bucket, column] for column in ("calls", "bad", "retries")})
+                for source_id in sorted({source_id for source_id, _ in buckets}):
+                    _add_totals(source_id, calls=totals[source_id, "calls"], bad=totals[source_id, "bad"], now=now)
         except BaseException:
             with self._lock:
-                self._calls += calls
-                self._bad += bad
-                self._retries += retries
+                self._counts += counts
             raise
-        return calls.total()
+        return sum(number for (_, column), number in totals.items() if column == "calls")
 
 
-def _of(counted: Counter[Key], source_id: int) -> int:
-    return sum(number for key, number in counted.items() if key[0] == source_id)
-
-
-def _add(key: Key, *, calls: int, bad: int, retries: int) -> None:
-    source_id, starts_at = key
+def _add(source_id: int, starts_at: datetime, counted: Mapping[str, int]) -> None:
     bucket = OutcomeBucket.objects.filter(source_id=source_id, starts_at=starts_at)
-    more = {"calls": F("calls") + calls, "bad": F("bad") + bad, "retries": F("retries") + retries}
+    more = {column: F(column) + number for column, number in counted.items()}
     if bucket.update(**more):
         return
     # Two workers may create the same bucket at once: the second one finds it, and both add to it.
@@ -226,8 +207,81 @@ def _add(key: Key, *, calls: int, bad: int, retries: int) -> None:
     bucket.update(**more)
 
 
-def windows(source_ids: Iterable[int], *, since: datetime) -> dict[int, CallWindow]:
-    """Returns the calls per source since a time."""
-    buckets = OutcomeBucket.objects.filter(source_id__in=list(source_ids), starts_at__gte=since).order_by()
-    sums = buckets.values_list("source_id").annotate(Sum("calls"), Sum("bad"), Sum("retries"))
-    return {source_id: CallWindow(calls, bad, retries) for source_id, calls, bad, retries in sums}
+def _add_totals(source_id: int, *, calls: int, bad: int, now: datetime) -> None:
+    """Totals are not state: no swap is needed."""
+    Breaker.objects.filter(source_id=source_id).update(
+        total_calls=F("total_calls") + calls,
+        total_successes=F("total_successes") + calls - bad,
+        total_failures=F("total_failures") + bad,
+        **({"last_failure_time": now} if bad else {}),
+    )
+
+
+def windows(*, since: datetime, is_after_change: bool = False) -> dict[int, CallWindow]:
+    """Returns the calls per source since a time. `is_after_change`: only those after the breaker's last state change.
+
+    A bucket that began earlier is left out: part of its calls are older.
+    """
+    buckets = OutcomeBucket.objects.filter(starts_at__gte=since).order_by()
+    if is_after_change:
+        buckets = buckets.filter(starts_at__gte=F("source__breaker__last_state_change"))
+    is_bad = Q(bad__gt=0)
+    sums = buckets.values_list("source_id").annotate(
+        *(Sum("calls"), Sum("bad"), Sum("retries")),
+        first=Min("starts_at", filter=is_bad),
+        last=Max("starts_at", filter=is_bad),
+    )
+    return {
+        source_id: CallWindow(
+            calls, bad, retries, bad_seconds=(last - first).total_seconds() + BUCKET_SECONDS if bad else 0.0
+        )
+        for source_id, calls, bad, retries, first, last in sums
+    }
+
+
+def ensure_rows(*, now: datetime) -> int:
+    """Creates missing breaker rows, so that operators can see and override every source. Returns how many."""
+    missing = list(Source.objects.filter(breaker__isnull=True))
+    for source in missing:
+        row_of_source(source, now=now)
+    return len(missing)
+
+
+def evaluate_sources(*, policies: Policies, now: datetime) -> int:
+    """Opens failing breakers, half-opens those whose time is over, ends expired overrides. Returns how many changed.
+
+    A breaker that has just closed is not opened again by the failures that had opened it.
+    """
+    since = now - timedelta(seconds=policies.window.window_seconds)
+    found = windows(since=since, is_after_change=True)
+    rows = Breaker.objects.filter(source__isnull=False)
+    return sum(_evaluate(row, found.get(row.source_id or 0, CallWindow()), policies, now) for row in rows)
+
+
+def _evaluate(row: Breaker, window: CallWindow, policies: Policies, now: datetime) -> bool:
+    is_bad = row.state == BreakerState.CLOSED and not row.forced and is_failing(window, policies.window)
+
+    def change(view: BreakerView) -> BreakerView:
+        view = machine.settled(view, now)
+        if not is_bad or view.state != machine.CLOSED or view.forced:
+            return view
+        minutes = policies.window.window_seconds / 60
+        reason = f"{window.bad} of {window.calls} calls in {minutes:g} min were bad ({window.bad_percent:.0f} %)"
+        return machine.opened(policies.source_breaker, now, reason=reason)
+
+    if not is_bad and machine.settled(view_of(row), now) == view_of(row):
+        return False
+    before = row.state, row.forced
+    after = swap(row, keep_drift_count(change), now=now)
+    return (after.state, after.forced) != before
+
+
+def probe_limits(policies: Policies, *, now: datetime) -> Mapping[int, tuple[int, frozenset[int]]]:
+    """Returns, per source whose breaker is not closed, how many tasks may run and which tasks hold a permit."""
+    limits: dict[int, tuple[int, frozenset[int]]] = {}
+    for row in Breaker.objects.filter(source__isnull=False).exclude(state=BreakerState.CLOSED):
+        view = view_of(row)
+        limit = machine.probe_limit(view, _source_policy(view, policies), now)
+        if row.source_id is not None and limit is not None:
+            limits[row.source_id] = limit, frozenset(int(task) for task in machine.live_probes(view, now))
+    return limits

@@ -9,11 +9,12 @@ from scraping.matches import poll_times
 from scraping.models import Breaker, MatchRef, Source
 from scraping.policies import breaker as machine
 from scraping.policies.breaker import BreakerView
-from scraping.recovery.breakers.rows import Operator, row_of_ref, row_of_source, swap
+from scraping.recovery.breakers.rows import Change, Operator, row_of_ref, row_of_source, swap
 from scraping.signals import breaker_operated
 from victoryline.lib.operators import OperationRefused
 
 LONGEST_MINUTES = 1440
+REQUESTED = "requested by an operator"
 
 
 class BreakerOperationRefused(OperationRefused):
@@ -39,61 +40,51 @@ def find(name: str, *, now: datetime) -> Breaker:
 
 def force_open(row: Breaker, *, minutes: float, reason: str, actor: str, now: datetime) -> BreakerView:
     """Blocks every request until the end of the override; afterwards probes decide."""
-    until, why = _checked_override(minutes, reason, actor, now)
-    operator = Operator(name=actor, reason=reason)
-    view = swap(row, lambda _: machine.forced_open(until, why), now=now, operator=operator)
-    return _announced(row, view, "breaker_force_open", operator, until)
+    until = _checked_end(minutes, reason, now)
+    forced = machine.forced_open(until, f"{reason.strip()} (by {actor})")
+    return _operate(row, "breaker_force_open", lambda _: forced, Operator(actor, reason), now=now, until=until)
 
 
 def force_closed(row: Breaker, *, minutes: float, reason: str, actor: str, now: datetime) -> BreakerView:
     """Lets every request through until the end of the override; afterwards counting starts from zero."""
-    until, why = _checked_override(minutes, reason, actor, now)
-    operator = Operator(name=actor, reason=reason)
-    view = swap(row, lambda _: machine.forced_closed(until, why), now=now, operator=operator)
-    _poll_now(row, now)
-    return _announced(row, view, "breaker_force_closed", operator, until)
+    until = _checked_end(minutes, reason, now)
+    forced = machine.forced_closed(until, f"{reason.strip()} (by {actor})")
+    return _operate(row, "breaker_force_closed", lambda _: forced, Operator(actor, reason), now=now, until=until)
 
 
-def reset(row: Breaker, *, actor: str, now: datetime, reason: str = "requested by an operator") -> BreakerView:
+def reset(row: Breaker, *, actor: str, now: datetime) -> BreakerView:
     """Closes the breaker, clears its failure count and ends any override."""
-    operator = Operator(name=actor, reason=reason)
-    view = swap(row, lambda _: machine.closed(f"reset by {actor}"), now=now, operator=operator)
-    _poll_now(row, now)
-    return _announced(row, view, "breaker_reset", operator)
+    closed = machine.closed(f"reset by {actor}")
+    return _operate(row, "breaker_reset", lambda _: closed, Operator(actor, REQUESTED), now=now)
 
 
-def probe_now(row: Breaker, *, actor: str, now: datetime, reason: str = "requested by an operator") -> BreakerView:
+def probe_now(row: Breaker, *, actor: str, now: datetime) -> BreakerView:
     """Half-opens an open breaker at once, so that its probes run now."""
-    operator = Operator(name=actor, reason=reason)
 
     def change(view: BreakerView) -> BreakerView:
         if view.state == machine.CLOSED:
             raise BreakerOperationRefused(f"{row.name} is closed: every request passes, so there is nothing to probe")
         return view if view.state == machine.HALF_OPEN else machine.half_opened(f"probes requested by {actor}")
 
-    view = swap(row, change, now=now, operator=operator)
-    _poll_now(row, now)
-    return _announced(row, view, "breaker_probe", operator)
+    return _operate(row, "breaker_probe", change, Operator(actor, REQUESTED), now=now)
 
 
-def _checked_override(minutes: float, reason: str, actor: str, now: datetime) -> tuple[datetime, str]:
+def _checked_end(minutes: float, reason: str, now: datetime) -> datetime:
     if not reason.strip():
         raise BreakerOperationRefused("a reason is required: it is shown to the next operator")
     if not 0 < minutes <= LONGEST_MINUTES:
         raise BreakerOperationRefused(f"an override must end: give 1 to {LONGEST_MINUTES} minutes, not {minutes:g}")
-    return now + timedelta(minutes=minutes), f"{reason.strip()} (by {actor})"
+    return now + timedelta(minutes=minutes)
 
 
-def _poll_now(row: Breaker, now: datetime) -> None:
-    """Polls the match at once; its next poll was postponed to the end of the open state."""
-    if row.ref_id is not None:
+def _operate(
+    row: Breaker, action: str, change: Change, operator: Operator, *, now: datetime, until: datetime | None = None
+) -> BreakerView:
+    view = swap(row, change, now=now, operator=operator)
+    if row.ref_id is not None and action != "breaker_force_open":
+        # Its next poll was postponed to the end of the open state.
         poll_times.make_due(MatchRef.objects.filter(pk=row.ref_id, next_poll_at__isnull=False), now)
         journal.make_tasks_due(row.ref_id, now=now)
-
-
-def _announced(
-    row: Breaker, view: BreakerView, action: str, operator: Operator, until: datetime | None = None
-) -> BreakerView:
     breaker_operated.send_robust(
         sender=Breaker, name=row.name, action=action, until=until, reason=operator.reason, actor=operator.name
     )

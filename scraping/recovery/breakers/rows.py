@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ EVENTS = {OPEN: "circuit_opened", HALF_OPEN: "circuit_half_open", CLOSED: "circu
 Change = Callable[[BreakerView], BreakerView]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Operator:
     """The operator who overrides the breaker, with the reason; empty for automatic changes."""
 
@@ -34,19 +34,20 @@ class Operator:
 
 
 AUTOMATIC = Operator()
+NOTHING: Mapping[str, Any] = {}
 
 
 def view_of(row: Breaker) -> BreakerView:
-    return BreakerView(
-        state=row.state,
-        failure_count=row.failure_count,
-        success_count=row.success_count,
-        open_until=row.open_until,
-        probes={task: datetime.fromisoformat(until) for task, until in row.probes.items()},
-        forced=row.forced,
-        forced_until=row.forced_until,
-        reason=row.reason,
-    )
+    columns = {one.name: getattr(row, one.name) for one in fields(BreakerView)}
+    columns["probes"] = {task: datetime.fromisoformat(until) for task, until in row.probes.items()}
+    return BreakerView(**columns)
+
+
+def _columns_of(view: BreakerView) -> dict[str, Any]:
+    columns = {one.name: getattr(view, one.name) for one in fields(view)}
+    columns["probes"] = {task: until.isoformat() for task, until in view.probes.items()}
+    columns["reason"] = view.reason[:REASON_LENGTH]
+    return columns
 
 
 def row_of_ref(ref: MatchRef) -> Breaker:
@@ -68,31 +69,26 @@ def fetch(pk: int) -> Breaker:
 
 
 def swap(
-    row: Breaker,
-    change: Change,
-    *,
-    now: datetime,
-    counted: Mapping[str, Any] | None = None,
-    operator: Operator = AUTOMATIC,
+    row: Breaker, change: Change, *, now: datetime, operator: Operator = AUTOMATIC, counted: Mapping[str, Any] = NOTHING
 ) -> BreakerView:
-    """Applies a change to the current row, together with counter increments, and updates `row` in place."""
+    """Applies a change to the current row, together with the columns in `counted`, and updates `row` in place."""
     for _ in range(SWAP_TRIES):
         seen = fetch(row.pk)
         before = view_of(seen)
         after = change(before)
-        if after == before and not counted:
-            _copy_to(row, after)
-            return after
-        columns = {**_columns(before, after, now, operator), **(counted or {})}
-        if Breaker.objects.filter(pk=seen.pk, version=seen.version).update(**columns, version=F("version") + 1):
-            _copy_to(row, after)
+        is_changed = after != before or bool(counted)
+        columns = {**_columns_of(after), **_consequences(before, after, now, operator), **counted}
+        rows = Breaker.objects.filter(pk=seen.pk, version=seen.version)
+        if not is_changed or rows.update(**columns, version=F("version") + 1):
+            for name, value in _columns_of(after).items():
+                setattr(row, name, value)
             _announce(seen, before, after, operator)
             return after
     raise RuntimeError(f"breaker {row.name} changed {SWAP_TRIES} times while it was being updated")
 
 
-def _columns(before: BreakerView, after: BreakerView, now: datetime, operator: Operator) -> dict[str, Any]:
-    columns: dict[str, Any] = _plain(after)
+def _consequences(before: BreakerView, after: BreakerView, now: datetime, operator: Operator) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
     if (after.state, after.forced) != (before.state, before.forced):
         columns["last_state_change"] = now
     if after.state == OPEN and before.state != OPEN:
@@ -102,24 +98,6 @@ def _columns(before: BreakerView, after: BreakerView, now: datetime, operator: O
     elif operator.name:
         columns |= {"forced_reason": operator.reason[:200], "forced_by": operator.name[:150]}
     return columns
-
-
-def _plain(view: BreakerView) -> dict[str, Any]:
-    return {
-        "state": view.state,
-        "failure_count": view.failure_count,
-        "success_count": view.success_count,
-        "open_until": view.open_until,
-        "probes": {task: until.isoformat() for task, until in view.probes.items()},
-        "forced": view.forced,
-        "forced_until": view.forced_until,
-        "reason": view.reason[:REASON_LENGTH],
-    }
-
-
-def _copy_to(row: Breaker, view: BreakerView) -> None:
-    for name, value in _plain(view).items():
-        setattr(row, name, value)
 
 
 def _announce(row: Breaker, before: BreakerView, after: BreakerView, operator: Operator) -> None:

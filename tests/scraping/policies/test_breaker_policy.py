@@ -32,7 +32,7 @@ from scraping.policies.breaker import (
 )
 from scraping.policies.retry import Failure, Retry, RetryPolicy, backoff_seconds, decide
 from scraping.policies.retry_budget import LONGEST_WAIT_SECONDS, BudgetPolicy, is_retry, retries_left
-from scraping.policies.source_breaker import BUCKET_SECONDS, Bucket, CallWindow, WindowPolicy, is_failing, sum_buckets
+from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow, WindowPolicy, is_failing
 from tests.factories import NOW
 from tests.scraping.builders import later
 from victoryline import configuration
@@ -175,11 +175,6 @@ class TestBreakerOfASource:
     def test_thirty_calls_with_35_percent_bad_are_too_many(self, calls: int, bad: int, expected: bool) -> None:
         assert is_failing(CallWindow(calls, bad, bad_seconds=60), WindowPolicy()) is expected
         assert not is_failing(CallWindow(calls, bad, bad_seconds=50), WindowPolicy()), "only a hiccup"
-
-    def test_the_window_slides(self) -> None:
-        buckets = [Bucket(later(10 * number), calls=10, bad=number) for number in range(5)]
-        assert sum_buckets(buckets, since=later(20)) == CallWindow(30, 2 + 3 + 4, bad_seconds=30)
-        assert sum_buckets(buckets, since=later(20.1)) == CallWindow(20, 3 + 4, bad_seconds=20)
 
     @pytest.mark.parametrize(("seconds", "start"), [(0, 0), (9.99, 0), (10, 10), (27.5, 20)])
     def test_calls_fall_into_buckets_of_ten_seconds(self, seconds: float, start: float) -> None:

@@ -384,9 +384,9 @@ class TestWhatCounts:
         ("outcome", "expected"),
         [
             ("good", CallWindow(1, 0, 0)),
-            (Transient("502"), CallWindow(1, 1, 0)),
-            (Blocked("429", http_status=429), CallWindow(1, 1, 0)),
-            (SchemaBreak("no score"), CallWindow(1, 1, 0)),
+            (Transient("502"), CallWindow(1, 1, 0, bad_seconds=10)),
+            (Blocked("429", http_status=429), CallWindow(1, 1, 0, bad_seconds=10)),
+            (SchemaBreak("no score"), CallWindow(1, 1, 0, bad_seconds=10)),
             (Gone("404"), CallWindow(1, 0, 0)),
             (ValueError("our bug"), CallWindow(1, 0, 0)),
             (ResourceLost("Chromium died"), CallWindow()),
@@ -400,7 +400,7 @@ class TestWhatCounts:
         engine = engine_with(payload_of(ref) if outcome == "good" else outcome)
         scrape(open_task(ref), engine)
         engine.outcomes.flush(now=NOW)
-        assert breakers.windows([source.pk], since=later(-60)).get(source.pk, CallWindow()) == expected
+        assert breakers.windows(since=later(-60)).get(source.pk, CallWindow()) == expected
 
     def test_a_retry_counts_as_one(self, source: Source, clock: Clock) -> None:
         ref = make_ref(source=source)
@@ -410,7 +410,7 @@ class TestWhatCounts:
         clock.now = ScrapeTask.objects.get().run_at
         scrape(task_id, engine)
         engine.outcomes.flush(now=clock.now)
-        assert breakers.windows([source.pk], since=later(-60))[source.pk] == CallWindow(2, 2, 1)
+        assert breakers.windows(since=later(-60))[source.pk] == CallWindow(2, 2, 1, bad_seconds=10)
 
     def test_a_good_poll_needs_no_statement_more_for_it(self, source: Source, clock: Clock) -> None:
         evaluate_source_breakers(NOW)
@@ -567,7 +567,7 @@ class TestAtTheSameMoment:
 
         with together(6, count) as answers:
             assert answers == [50] * 6
-        assert breakers.windows([source.pk], since=NOW)[source.pk] == CallWindow(300, 150, 0)
+        assert breakers.windows(since=NOW)[source.pk] == CallWindow(300, 150, 0, bad_seconds=50)
         assert row().total_calls == 300
 
     def test_two_steps_open_it_once(self, source: Source) -> None:
