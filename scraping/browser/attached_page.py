@@ -12,7 +12,6 @@ import orjson
 from playwright.async_api import Page
 
 from scraping.browser.blocking import PageTraffic
-from scraping.browser.launcher import BrowserOptions
 from scraping.browser.playwright_calls import translate_error, with_timeout
 from scraping.browser.session import Session
 from scraping.browser.visit import limited_body
@@ -57,9 +56,8 @@ class AttachedPage:
     clock: Callable[[], float] = time.monotonic
     read_at: float = 0.0
     changed_at: float = 0.0  # last change of its pulse, monotonic
-    fresh_at: datetime = field(
-        default_factory=lambda: datetime.now(UTC)
-    )  # time up to which the content is known to be current
+    # Time up to which the content is known to be current.
+    fresh_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     max_unchanged_seconds: float = UNCHANGED_SECONDS
     is_crashed: bool = False
     _installed: Extractor | None = None
@@ -68,10 +66,9 @@ class AttachedPage:
     _bytes_reported: int = 0
 
     @classmethod
-    async def load(
-        cls, session: Session, ref: RefInfo, options: BrowserOptions, *, factor: float, clock: Callable[[], float]
-    ) -> Self:
-        page, seconds = None, options.navigation_timeout_seconds * factor
+    async def load(cls, session: Session, ref: RefInfo, *, factor: float, clock: Callable[[], float]) -> Self:
+        page, options = None, session.host.options
+        seconds = options.navigation_timeout_seconds * factor
         try:
             page, traffic = await session.open_page()
             report_stage("NAVIGATING")
@@ -96,12 +93,12 @@ class AttachedPage:
         report_stage("INTERCEPTING")
         self.read_at = self.clock()
         try:
-            if self.is_crashed:
+            if self.is_crashed:  # it would not respond
                 raise PageCrashed("an open page crashed", url=self.loaded.url)
             result = await with_timeout(self._evaluate(extractor), seconds, "extracting from an open page")
         except Exception as error:
             if self.is_crashed:
-                raise PageCrashed("an open page crashed during the extraction", url=self.loaded.url) from error
+                raise PageCrashed("an open page crashed", url=self.loaded.url) from error
             raise translate_error(error, url=self.loaded.url) from error
         pulse = _value_of(result["found"], extractor.pulse)
         return Extraction(result["found"], pulse or result["changes"], bool(pulse), result["address"])

@@ -18,7 +18,6 @@ import orjson
 from prometheus_client import Counter, Gauge
 
 from scraping.browser.attached_page import EXTRACT_SECONDS, AttachedPage, Extraction
-from scraping.browser.host import BrowserHost
 from scraping.browser.session import Session
 from scraping.errors import PageCrashed, ScrapingError
 from scraping.readings import FIELDS, PAGE, Document, Extractor, Reading, ReadMode, RefInfo, reporting_wait
@@ -59,14 +58,12 @@ class AttachedRead:
 class AttachedPages:
     """The open pages of a worker; lives on the loop thread."""
 
-    host: BrowserHost
     limit: int = MAX_PAGES
     clock: Callable[[], float] = time.monotonic
     _pages: dict[PageKey, AttachedPage] = field(default_factory=dict)
     _locks: dict[PageKey, asyncio.Lock] = field(default_factory=dict)
     _opening: int = 0
     _openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENED_AT_ONCE))
-    _next_sweep: asyncio.TimerHandle | None = None
     _sweeping: asyncio.Task[None] | None = None
 
     @property
@@ -88,8 +85,8 @@ class AttachedPages:
         await self._close((site_key, source_event_id))
 
     async def close_all(self) -> None:
-        if self._next_sweep is not None:
-            self._next_sweep.cancel()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         await asyncio.gather(*(self._close(key) for key in tuple(self._pages)))
 
     async def _extract(self, page: AttachedPage | None, read: AttachedRead) -> tuple[Extraction | None, str]:
@@ -101,7 +98,7 @@ class AttachedPages:
                 return None, "its browser or session is gone"
             extraction = await page.extract(read.extractor, seconds=EXTRACT_SECONDS * read.timeout_factor)
         except PageCrashed as error:  # the browser is replaced only if faults repeat
-            self.host.report_fault(read.session.generation, str(error))
+            read.session.host.report_fault(read.session.generation, str(error))
             return None, "it crashed"
         except ScrapingError:
             return None, "it does not respond"
@@ -118,7 +115,7 @@ class AttachedPages:
         try:
             if page.loaded.status < 300:
                 # Longer, because a page is busy after loading.
-                seconds = self.host.options.page_timeout_seconds * read.timeout_factor
+                seconds = read.session.host.options.page_timeout_seconds * read.timeout_factor
                 extraction = await page.extract(read.extractor, seconds=seconds)
                 page.inherit(before, extraction_before, extraction)
                 page.reopen_cause(extraction)
@@ -131,19 +128,14 @@ class AttachedPages:
         self._opening += 1
         try:
             await self._make_room()
-            async with reporting_wait(self._openings), read.opening_slot(), self.host.visiting():
-                page = await AttachedPage.load(
-                    read.session,
-                    read.ref,
-                    self.host.options,
-                    factor=read.timeout_factor,
-                    clock=self.clock,
-                )
+            async with reporting_wait(self._openings), read.opening_slot(), read.session.host.visiting():
+                page = await AttachedPage.load(read.session, read.ref, factor=read.timeout_factor, clock=self.clock)
         finally:
             self._opening -= 1
         self._pages[read.key] = page
         _open_pages.set(len(self._pages))
-        self._sweep_later()
+        if self._sweeping is None or self._sweeping.done():
+            self._sweeping = asyncio.ensure_future(self._sweep_regularly())
         return page
 
     async def _reading(
@@ -177,21 +169,16 @@ class AttachedPages:
         if self._opening > self.limit:
             raise PageLimitReached
 
-    def _sweep_later(self) -> None:
-        if self._next_sweep is not None:
-            self._next_sweep.cancel()
-        if self._pages:
-            self._next_sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._start_sweep)
-
-    def _start_sweep(self) -> None:
-        self._sweeping = asyncio.ensure_future(self.sweep())
+    async def _sweep_regularly(self) -> None:
+        while self._pages:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self.sweep()
 
     async def sweep(self) -> None:
         """Closes the idle pages."""
         for key, page in tuple(self._pages.items()):
             if self.clock() - page.read_at > IDLE_SECONDS:
                 await self._close(key)
-        self._sweep_later()
 
     async def _close(self, key: PageKey) -> None:
         page = self._pages.pop(key, None)

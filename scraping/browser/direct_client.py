@@ -40,8 +40,6 @@ CLIENT_HEADERS = frozenset({"accept-encoding", "host", "connection", "content-le
 class ResponseLimits:
     max_body_bytes: int = 8 * 1024 * 1024  # as sent, and again decompressed
     max_redirects: int = 3
-    max_head_line_bytes: int = 8190
-    max_head_lines: int = 128
 
 
 class DirectClient:
@@ -63,9 +61,8 @@ class DirectClient:
         self.rules = EgressRules.of(site)
         self.bytes_in = 0
         self.requests = 0
-        self.jar = aiohttp.CookieJar(
-            unsafe=True, quote_cookie=False
-        )  # also for IP addresses; values are sent unchanged
+        # Also for IP addresses; values are sent unchanged.
+        self.jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)
         self._limits = limits
         self._upstream = upstream
         proxy_host = urlsplit(upstream).hostname if upstream else None
@@ -83,9 +80,9 @@ class DirectClient:
             },
             timeout=aiohttp.ClientTimeout(total=None),  # `fetch` has one for the whole request
             auto_decompress=False,
-            max_line_size=limits.max_head_line_bytes,
-            max_field_size=limits.max_head_line_bytes,
-            max_headers=limits.max_head_lines,
+            max_line_size=8190,
+            max_field_size=8190,
+            max_headers=128,
             trust_env=False,
         )
 
@@ -131,7 +128,14 @@ class DirectClient:
                     return Document.from_response(
                         request.name, request.url, response.status, found, content, wire_bytes=cost + size
                     )
-                onward = self._redirect_target(url, response.headers["location"])
+                location = response.headers["location"]
+            try:
+                onward = URL(urljoin(str(url), location))
+            except ValueError as error:
+                raise EgressRefused(f"a redirect has no valid address: {error}; it was not followed") from error
+            self.rules.check_url(onward)
+            if url.scheme == "https" and onward.scheme != "https":
+                raise EgressRefused(f"{url.raw_host} redirects from https to http; it was not followed")
             if response.status == 303 or (response.status in (301, 302) and method == "POST"):
                 method, body = "GET", None
                 headers = {key: value for key, value in headers.items() if key.lower() != "content-type"}
@@ -140,43 +144,29 @@ class DirectClient:
             url = onward
         raise Transient(f"more than {self._limits.max_redirects} redirects", url=request.url)
 
-    def _redirect_target(self, url: URL, location: str) -> URL:
-        try:
-            target = URL(urljoin(str(url), location))
-        except ValueError as error:
-            raise EgressRefused(f"a redirect has no valid address: {error}; it was not followed") from error
-        self.rules.check_url(target)
-        if url.scheme == "https" and target.scheme != "https":
-            raise EgressRefused(f"{url.raw_host} redirects from https to http; it was not followed")
-        return target
-
     async def _body(self, response: aiohttp.ClientResponse) -> tuple[bytes, int]:
         """Returns the decompressed body and its size as sent."""
         limit = self._limits.max_body_bytes
-        if (response.content_length or 0) > limit:
-            raise self._too_large(response)
         decompressor = _decompressor(response.headers, limit)
         parts: list[bytes] = []
         size = 0
         try:
+            if (response.content_length or 0) > limit:
+                raise TooLargeError
             async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                 size += self._count(len(chunk))
                 if size > limit:
-                    raise self._too_large(response)
+                    raise TooLargeError
                 parts.append(decompressor.feed(chunk) if decompressor else chunk)
             if decompressor:
                 decompressor.finish()
-        except TooLargeError as error:
-            raise self._too_large(response) from error
-        except CorruptDataError as error:
+        except (TooLargeError, CorruptDataError) as error:
             response.close()
-            raise Transient(f"the body could not be decompressed: {error}", http_status=response.status) from error
+            text = f"the body could not be decompressed: {error}"
+            if isinstance(error, TooLargeError):
+                text = f"the body is larger than {limit} bytes: the rest was not read"
+            raise Transient(text, http_status=response.status) from error
         return b"".join(parts), size
-
-    def _too_large(self, response: aiohttp.ClientResponse) -> Transient:
-        response.close()
-        limit = self._limits.max_body_bytes
-        return Transient(f"the body is larger than {limit} bytes: the rest was not read", http_status=response.status)
 
     def _count(self, size: int) -> int:
         self.bytes_in += size

@@ -47,19 +47,20 @@ class TaggedBrowser:
     created_at: float
 
 
-def _owner_of(process: psutil.Process) -> str:
-    prefix = f"{OWNER_SWITCH}="
+def _switch_of(process: psutil.Process, prefix: str) -> str:
+    """Returns the value of a switch of a process; empty where it has none or has ended."""
     with contextlib.suppress(psutil.Error, OSError):
         return next((each[len(prefix) :] for each in process.cmdline() if each.startswith(prefix)), "")
     return ""
 
 
+def _owner_of(process: psutil.Process) -> str:
+    return _switch_of(process, f"{OWNER_SWITCH}=")
+
+
 def browser_pid(owner: str) -> int | None:
     """Returns the main process of the browser that this process started with this tag."""
-    for child in psutil.Process().children(recursive=True):
-        if _owner_of(child) == owner:
-            return child.pid
-    return None
+    return next((one.pid for one in psutil.Process().children(recursive=True) if _owner_of(one) == owner), None)
 
 
 def tagged_browsers() -> list[TaggedBrowser]:
@@ -77,20 +78,14 @@ def tagged_browsers() -> list[TaggedBrowser]:
 
 def profile_of(pid: int) -> str:
     """Returns the profile folder of a browser, which all of its processes name, also when its top process has died."""
-    with contextlib.suppress(psutil.Error, OSError):
-        arguments = psutil.Process(pid).cmdline()
-        return next((each[len(PROFILE_SWITCH) :] for each in arguments if each.startswith(PROFILE_SWITCH)), "")
+    with contextlib.suppress(psutil.Error):
+        return _switch_of(psutil.Process(pid), PROFILE_SWITCH)
     return ""
 
 
 def using_profile(profile: str) -> list[psutil.Process]:
     """Returns every process of the browser with this profile, also those with another parent by now."""
-    found = []
-    for process in psutil.process_iter() if profile else ():
-        with contextlib.suppress(psutil.Error, OSError):
-            if f"{PROFILE_SWITCH}{profile}" in process.cmdline():
-                found.append(process)
-    return found
+    return [one for one in psutil.process_iter() if _switch_of(one, PROFILE_SWITCH) == profile] if profile else []
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -36,7 +36,7 @@ class ReadModes:
 
     def __init__(self, access: SourceAccess, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.visits = VisitCache()
-        self.open_pages = AttachedPages(access.sessions.host)
+        self.open_pages = AttachedPages()
         self._access = access
         self._clock = clock
         self._underivable: set[int] = set()

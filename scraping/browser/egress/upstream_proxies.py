@@ -164,9 +164,6 @@ class ProxyPool:
         self._states = {proxy.hash: _ProxyState(proxy) for proxy in proxies}
         self._quarantine_seconds = quarantine_seconds
 
-    def __len__(self) -> int:
-        return len(self._states)
-
     def take(self, now: float) -> ProxyChoice | None:
         """Returns the least recently used proxy; if all are in quarantine, the one that is released first."""
         if not self._states:
@@ -191,28 +188,21 @@ class ProxyPool:
     def failed(self, proxy_hash: str, cause: FailureCause, now: float, *, began: float | None = None) -> FailureOutcome:
         """Records a failure. `began`: start of the failed read."""
         state = self._states.get(proxy_hash)
-        if cause is FailureCause.NO_ANSWER:
-            return self._no_answer(state, now, now if began is None else began)
         if cause is FailureCause.SESSION:
             return FailureOutcome(rotates=True)
         if cause is FailureCause.REFUSED:
             return FailureOutcome(rotates=True, quarantined_until=self._offend(state, now))
-        return FailureOutcome(rotates=False)
-
-    def quarantined_count(self, now: float) -> int:
-        return sum(one.quarantined_until > now for one in self._states.values())
-
-    def _no_answer(self, state: _ProxyState | None, now: float, began: float) -> FailureOutcome:
-        if state is None:
-            return FailureOutcome(rotates=False)  # without a proxy there is no other address
-        if began <= state.no_answer_at:  # it ran while another one failed: the same outage
+        if cause is FailureCause.OTHER or state is None:  # without a proxy there is no other address
             return FailureOutcome(rotates=False)
-        state.no_answer_at = now
-        state.no_answers += 1
+        if (now if began is None else began) > state.no_answer_at:  # else it ran while another failed: the same outage
+            state.no_answer_at, state.no_answers = now, state.no_answers + 1
         if state.no_answers < MAX_TIMEOUTS_IN_A_ROW:
             return FailureOutcome(rotates=False)
         state.no_answers = 0
         return FailureOutcome(rotates=True, quarantined_until=self._offend(state, now))
+
+    def quarantined_count(self, now: float) -> int:
+        return sum(one.quarantined_until > now for one in self._states.values())
 
     def _offend(self, state: _ProxyState | None, now: float) -> float | None:
         if state is None:

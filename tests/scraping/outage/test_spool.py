@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scraping.outage.spool import HeldMatch, Spool, SpoolLimits, Update
-from scraping.outage.spool.file import SpoolFile
-from scraping.outage.spool.update import encode
+from scraping.outage.spool import HeldMatch, Spool, SpoolLimits, Update, encode
+from scraping.outage.spool_file import SpoolFile
 from scraping.payloads import Payload
 from scraping.readings import Site
 from tests.factories import NOW, cricket_state
@@ -132,7 +131,7 @@ class TestAfterACrash:
 
     def test_a_file_of_a_living_process_is_not_adopted(self, tmp_path: Path) -> None:
         holder = (
-            "import sys, pathlib; from scraping.outage.spool.file import SpoolFile;"
+            "import sys, pathlib; from scraping.outage.spool_file import SpoolFile;"
             "f = SpoolFile.take(pathlib.Path(sys.argv[1])); f.append([b'{}']); print('held', flush=True); input()"
         )
         with subprocess.Popen(

@@ -1,4 +1,7 @@
-"""The queue of the spool: oldest first, bounded in memory, every entry on disk.
+"""The spool: readings made while the database was unreachable, in a bounded queue mirrored to disk. Without Django.
+
+Guards against losing readings of an outage, also when the worker itself dies in it. Every update is on disk before it
+counts as kept. A file belongs to the process that holds its lock; another process adopts it when the lock is free.
 
 Over the limit the oldest update that is not critical is dropped. Critical ones are never dropped: beyond the limit they
 are kept on disk only. If the disk is full too, they stay in memory whatever their number: losing a wicket would be
@@ -9,21 +12,49 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 from collections import Counter as Counts
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from uuid import UUID
+from typing import Any
 
+import orjson
 from prometheus_client import Counter
 
-from scraping.outage.spool.file import SUFFIX, SpoolFile
-from scraping.outage.spool.update import HeldMatch, Update, decode, encode, encode_drop
+from scraping.outage.spool_file import SUFFIX, SpoolFile
+from scraping.payloads import Payload
+from scraping.readings import Site
 
 logger = logging.getLogger(__name__)
 dropped_total = Counter("victoryline_spool_dropped", "Updates that were not critical and found no room.")
+
+
+@dataclass(frozen=True)
+class HeldMatch:
+    """The facts about a match that polling it without a database needs."""
+
+    ref_id: int
+    key: str
+    sport: str
+    site: Site
+    source_event_id: str
+    url: str
+    min_interval_seconds: float
+
+
+@dataclass(frozen=True)
+class Update:
+    """A reading that the database could not accept. Its id makes replaying idempotent."""
+
+    update_id: uuid.UUID
+    ref_id: int
+    key: str
+    worker_id: str
+    is_critical: bool
+    payload: Payload
 
 
 @dataclass(frozen=True)
@@ -34,7 +65,7 @@ class SpoolLimits:
 
 @dataclass
 class Entry:
-    update_id: UUID
+    update_id: uuid.UUID
     is_critical: bool
     size: int
     line: bytes | None  # None: on disk alone
@@ -51,7 +82,7 @@ class Spool:
         self._path = folder / f"{name}{SUFFIX}"
         self._limits = limits
         self._entries: deque[Entry] = deque()
-        self._memory_items = self._memory_bytes = 0
+        self._memory_items = self.memory_bytes = 0
         self._own: SpoolFile | None = None
         self._adopted: list[SpoolFile] = []
         self._waiting: Counts[SpoolFile] = Counts()  # needed entries by file
@@ -61,10 +92,6 @@ class Spool:
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    @property
-    def memory_bytes(self) -> int:
-        return self._memory_bytes
 
     @property
     def disk_bytes(self) -> int:
@@ -83,7 +110,7 @@ class Spool:
                 self._waiting[self._own] += 1
             self._entries.append(entry)
             self._memory_items += 1
-            self._memory_bytes += entry.size
+            self.memory_bytes += entry.size
             self._keep_within_limits()
 
     def hold(self, matches: Iterable[HeldMatch]) -> None:
@@ -174,7 +201,7 @@ class Spool:
         return places
 
     def _keep_within_limits(self) -> None:
-        while self._memory_items > self._limits.items or self._memory_bytes > self._limits.bytes:
+        while self._memory_items > self._limits.items or self.memory_bytes > self._limits.bytes:
             minor = next((entry for entry in self._entries if not entry.is_critical and entry.line is not None), None)
             newest = next((entry for entry in reversed(self._entries) if entry.line is not None and entry.file), None)
             if minor is not None:
@@ -189,7 +216,7 @@ class Spool:
         self.dropped += 1
         dropped_total.inc()
         if entry.file is self._own:
-            self._write([encode_drop(entry.update_id)])
+            self._write([orjson.dumps({"dropped": str(entry.update_id)})])
         logger.warning(
             "The queue is full (%d updates): the oldest one that was not critical was dropped, %d in all",
             len(self._entries),
@@ -207,7 +234,7 @@ class Spool:
         if entry.line is not None:
             entry.line = None
             self._memory_items -= 1
-            self._memory_bytes -= entry.size
+            self.memory_bytes -= entry.size
 
     def _read(self, entry: Entry) -> Update | None:
         try:
@@ -223,7 +250,7 @@ class Spool:
 
 def _scan(file: SpoolFile) -> tuple[list[Entry], list[HeldMatch]]:
     """Returns the entries of a file that were not dropped, and the matches."""
-    entries: dict[UUID, Entry] = {}
+    entries: dict[uuid.UUID, Entry] = {}
     held: dict[int, HeldMatch] = {}
     for place, line in file.lines():
         try:
@@ -241,3 +268,35 @@ def _scan(file: SpoolFile) -> tuple[list[Entry], list[HeldMatch]]:
         else:
             entries.pop(record, None)
     return list(entries.values()), list(held.values())
+
+
+def encode(record: Update | HeldMatch) -> bytes:
+    if isinstance(record, HeldMatch):
+        return orjson.dumps({"held": asdict(record)})
+    return orjson.dumps(
+        {
+            "id": str(record.update_id),
+            "ref_id": record.ref_id,
+            "key": record.key,
+            "worker_id": record.worker_id,
+            "is_critical": record.is_critical,
+            "payload": record.payload.model_dump(mode="json"),
+        }
+    )
+
+
+def decode(line: bytes) -> Update | HeldMatch | uuid.UUID:
+    """Returns the record of a line; a bare id means that this update was dropped. Raises ValueError otherwise."""
+    try:
+        values: dict[str, Any] = orjson.loads(line)
+        if "dropped" in values:
+            return uuid.UUID(values["dropped"])
+        if "held" in values:
+            site = values["held"]["site"]
+            selectors = {name: tuple(found) for name, found in site["selectors"].items()}
+            site = Site(**{**site, "api_hosts": tuple(site["api_hosts"]), "selectors": selectors})
+            return HeldMatch(**{**values["held"], "site": site})
+        update_id, payload = uuid.UUID(values.pop("id")), Payload.model_validate(values.pop("payload"))
+        return Update(update_id=update_id, payload=payload, **values)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a record of the spool: {error!r}") from error
