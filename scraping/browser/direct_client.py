@@ -11,7 +11,6 @@ import asyncio
 import ssl
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -23,6 +22,7 @@ from scraping.errors import EgressRefused, ReadTimeout, SchemaBreak, ScrapingErr
 from scraping.readings import Document, Request, Site
 
 CHUNK_BYTES = 64 * 1024
+MAX_REDIRECTS = 3
 HOST_CONNECTIONS = 16  # of a session to one host, at once: more would be impolite and no faster
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PLAIN_ENCODINGS = frozenset({"", "identity"})
@@ -36,12 +36,6 @@ ORIGIN_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 CLIENT_HEADERS = frozenset({"accept-encoding", "host", "connection", "content-length", "transfer-encoding"})
 
 
-@dataclass(frozen=True)
-class ResponseLimits:
-    max_body_bytes: int = 8 * 1024 * 1024  # as sent, and again decompressed
-    max_redirects: int = 3
-
-
 class DirectClient:
     """The HTTP client of one session; lives on the loop thread.
 
@@ -52,7 +46,7 @@ class DirectClient:
         self,
         site: Site,
         *,
-        limits: ResponseLimits,
+        max_body_bytes: int,  # as sent, and again decompressed
         user_agent: str,
         language: str,
         upstream: str | None = None,
@@ -60,10 +54,9 @@ class DirectClient:
     ) -> None:
         self.rules = EgressRules.of(site)
         self.bytes_in = 0
-        self.requests = 0
         # Also for IP addresses; values are sent unchanged.
         self.jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)
-        self._limits = limits
+        self._max_body_bytes = max_body_bytes
         self._upstream = upstream
         proxy_host = urlsplit(upstream).hostname if upstream else None
         checked = CheckedResolver(self.rules, resolver or aiohttp.ThreadedResolver(), trusted=proxy_host)
@@ -116,8 +109,7 @@ class DirectClient:
         url, method, body = self.rules.check_url(request.url), request.method, request.body
         headers = {key: value for key, value in request.headers.items() if key.lower() not in CLIENT_HEADERS}
         cost = 0
-        for _ in range(self._limits.max_redirects + 1):
-            self.requests += 1
+        for _ in range(MAX_REDIRECTS + 1):
             async with self._client.request(
                 method, url, data=body, headers=headers, allow_redirects=False, proxy=self._upstream
             ) as response:
@@ -142,11 +134,11 @@ class DirectClient:
             if onward.origin() != url.origin():
                 headers = {key: value for key, value in headers.items() if key.lower() not in ORIGIN_HEADERS}
             url = onward
-        raise Transient(f"more than {self._limits.max_redirects} redirects", url=request.url)
+        raise Transient(f"more than {MAX_REDIRECTS} redirects", url=request.url)
 
     async def _body(self, response: aiohttp.ClientResponse) -> tuple[bytes, int]:
         """Returns the decompressed body and its size as sent."""
-        limit = self._limits.max_body_bytes
+        limit = self._max_body_bytes
         decompressor = _decompressor(response.headers, limit)
         parts: list[bytes] = []
         size = 0

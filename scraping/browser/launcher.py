@@ -65,10 +65,6 @@ class BrowserOptions:
     capture_timeout_seconds: float = 5.0
     request_timeout_seconds: float = 10.0
     max_body_bytes: int = 8 * 1024 * 1024
-    max_redirects: int = 3
-    user_agent: str | None = None
-    locale: str = "en-GB"
-    timezone: str = "UTC"
     uses_cdp: bool = False
     cdp_endpoint: str = field(default="", repr=False)  # of an external browser; may hold a secret
     has_stealth: bool = False

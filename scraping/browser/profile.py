@@ -77,6 +77,7 @@ COUNTRIES: dict[str, Country] = {
     "za": Country("en-ZA", "Africa/Johannesburg"),
 }
 ALIASES = {"uk": "gb"}
+HOME = Country("en-GB", "UTC")  # without a proxy, or with one of an unknown country
 # A common graphics chip under Linux: without one Chromium reports software rendering.
 WEBGL_VENDOR = "Google Inc. (Intel)"
 WEBGL_RENDERER = "ANGLE (Intel, Mesa Intel(R) UHD Graphics 620 (KBL GT2), OpenGL 4.6)"
@@ -103,13 +104,9 @@ def is_known_country(code: str) -> bool:
     return ALIASES.get(code.lower(), code.lower()) in COUNTRIES
 
 
-def profile_for(session_id: str, *, version: str, country: str, home: Country) -> Profile:
-    """Returns the profile of a session, the same for all its browsers.
-
-    `home` is used without a proxy, and for a country that is not in the table.
-    """
-    code = country.lower()
-    settings = COUNTRIES.get(ALIASES.get(code, code), home)
+def profile_for(session_id: str, *, version: str, country: str) -> Profile:
+    """Returns the profile of a session, the same for all its browsers. `country`: empty without a proxy."""
+    settings = COUNTRIES.get(ALIASES.get(country, country), HOME)
     width, height = VIEWPORTS[hashlib.sha256(session_id.encode()).digest()[0] % len(VIEWPORTS)]
     return Profile(user_agent_of(version), settings.locale, settings.timezone, {"width": width, "height": height})
 

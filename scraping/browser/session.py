@@ -25,7 +25,7 @@ from scraping.browser.cookies import (
     merged_cookies,
     replace_cookies,
 )
-from scraping.browser.direct_client import DirectClient, ResponseLimits
+from scraping.browser.direct_client import DirectClient
 from scraping.browser.egress.forward_proxy import ForwardProxy
 from scraping.browser.egress.upstream_proxies import Proxy
 from scraping.browser.host import BrowserHost
@@ -69,7 +69,7 @@ class Session:
         options, upstream = host.options, proxy.url if proxy else None
         self.client = DirectClient(
             site,
-            limits=ResponseLimits(options.max_body_bytes, options.max_redirects),
+            max_body_bytes=options.max_body_bytes,
             user_agent=profile.user_agent,
             language=profile.locale,
             upstream=upstream,

@@ -28,7 +28,7 @@ from scraping.browser.egress.upstream_proxies import (
     error_label,
 )
 from scraping.browser.host import BrowserHost
-from scraping.browser.profile import Country, profile_for
+from scraping.browser.profile import profile_for
 from scraping.browser.session import Session, is_success
 from scraping.errors import ScrapingError
 from scraping.readings import Reading, Site
@@ -221,15 +221,14 @@ class Sessions:
         return self._clock() - session.created_at >= self._plan.sticky_seconds
 
     def _open_session(self, site: Site) -> Session:
-        session_id, now, options = secrets.token_hex(8), self._clock(), self.host.options
+        session_id, now = secrets.token_hex(8), self._clock()
         choice = self._pool(site).take(now) if site.uses_proxy else None
         proxy = choice.proxy.for_session(session_id, seconds=self._plan.sticky_seconds) if choice else None
-        home = Country(options.locale, options.timezone)
         session = Session(
             site,
             self.host,
             session_id=session_id,
-            profile=profile_for(session_id, version=self._version, country=proxy.country if proxy else "", home=home),
+            profile=profile_for(session_id, version=self._version, country=proxy.country if proxy else ""),
             proxy=proxy,
             created_at=now,
             on_read=self._on_read,

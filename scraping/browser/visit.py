@@ -155,21 +155,18 @@ class Interception:
         self.requests: dict[str, Request] = {}  # of the page, by endpoint; complete after `documents`
 
     def on_response(self, response: Response) -> None:
+        parts, method = urlsplit(response.url), response.request.method
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if (parts.hostname or "").lower() not in self._hosts:
+            return
         for endpoint in self._endpoints:
-            if self._matches(endpoint, response):
+            # An error matches with any content type, to be reported.
+            is_accepted = response.status >= 400 or endpoint.accepts(kind)
+            if is_accepted and method == endpoint.method and endpoint.pattern.search(target):
                 task = asyncio.ensure_future(self._take(endpoint.name, response))
                 self._found.setdefault(endpoint.name, []).append(task)
                 self._arrived.set()
-
-    def _matches(self, endpoint: Endpoint, response: Response) -> bool:
-        """Whether a response belongs to the endpoint. An error matches with any content type, to be reported."""
-        parts = urlsplit(response.url)
-        if response.request.method != endpoint.method or (parts.hostname or "").lower() not in self._hosts:
-            return False
-        if not endpoint.pattern.search(f"{parts.path}?{parts.query}" if parts.query else parts.path):
-            return False
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        return response.status >= 400 or endpoint.accepts(kind)
 
     async def wait(self, seconds: float) -> None:
         """Waits until the page has requested every required endpoint, and a moment longer for the others."""

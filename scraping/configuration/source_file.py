@@ -19,6 +19,11 @@ from scraping.readings import split_host
 from scraping.sources import ADAPTERS, reading_problem
 
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9](?:[a-z0-9-]{0,62}))*", re.ASCII)
+# Fields of an entry that are columns of the source with the same name.
+SAME_NAMES = (
+    *("name", "sport", "precedence_weight", "adapter", "read_way", "robots_policy", "api_hosts", "selectors"),
+    *("allows_private_addresses", "uses_proxy", "daily_megabytes"),
+)
 
 
 class SourceFileError(Exception):
@@ -160,24 +165,14 @@ def _sync_one(
 def _columns(entry: SourceEntry) -> dict[str, Any]:
     """Returns all columns but the address, which moves together with the addresses of matches."""
     return {
-        "name": entry.name,
-        "sport": entry.sport,
+        **{name: getattr(entry, name) for name in SAME_NAMES},
         "is_enabled": entry.enabled,
-        "precedence_weight": entry.precedence_weight,
         "max_concurrency": entry.rate_limits.max_concurrent_contexts,
         "min_interval_seconds": entry.rate_limits.min_interval_seconds,
         "burst_allowance": entry.rate_limits.burst_allowance,
         "max_attempts": entry.retry.max_attempts,
         "retry_base_seconds": entry.retry.base_seconds,
-        "adapter": entry.adapter,
-        "read_way": entry.read_way,
-        "robots_policy": entry.robots_policy,
-        "api_hosts": entry.api_hosts,
-        "allows_private_addresses": entry.allows_private_addresses,
-        "uses_proxy": entry.uses_proxy,
-        "daily_megabytes": entry.daily_megabytes,
         "token_url": entry.token_url or "",
-        "selectors": entry.selectors,
     }
 
 

@@ -9,24 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scraping.models import MatchRef
 
 DECAY_SECONDS = 12.0  # one error in that time, five a minute, has no consequence
 STEPS = ((20, 20.0), (10, 10.0), (5, 5.0))  # errors, least seconds between two polls
 MAX_LEVEL = 20.0
-
-
-class SlowdownColumns(Protocol):
-    """The columns of a ref that keep its slow-down."""
-
-    @property
-    def error_level(self) -> float: ...
-    @property
-    def error_level_at(self) -> datetime | None: ...
-    @property
-    def slowed_seconds(self) -> float: ...
-    @property
-    def slowed_until(self) -> datetime | None: ...
 
 
 @dataclass(frozen=True)
@@ -39,8 +29,8 @@ class Slowdown:
     until: datetime | None = None
 
     @classmethod
-    def of(cls, row: SlowdownColumns) -> Slowdown:
-        return cls(row.error_level, row.error_level_at, row.slowed_seconds, row.slowed_until)
+    def of(cls, ref: MatchRef) -> Slowdown:
+        return cls(ref.error_level, ref.error_level_at, ref.slowed_seconds, ref.slowed_until)
 
     def seconds_at(self, now: datetime) -> float:
         """Returns the interval that errors force at this moment."""

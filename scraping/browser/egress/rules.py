@@ -135,9 +135,9 @@ def address_problem(address: Address, *, allows_private: bool) -> str:
         return "a link-local address or a cloud's metadata service"
     if address.is_multicast or address.is_unspecified:
         return "no address of a single machine"
-    if not allows_private and not _is_public(address):
-        return "not a public address"
-    return ""
+    is_other_ipv6 = isinstance(address, ipaddress.IPv6Address) and address not in PUBLIC_IPV6
+    is_public = address.is_global and not is_other_ipv6 and not any(address in network for network in NOT_PUBLIC)
+    return "" if allows_private or is_public else "not a public address"
 
 
 def _embedded_ipv4(address: Address) -> ipaddress.IPv4Address | None:
@@ -147,12 +147,6 @@ def _embedded_ipv4(address: Address) -> ipaddress.IPv4Address | None:
     if address in NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address) and address not in PUBLIC_IPV6:
-        return False
-    return address.is_global and not any(address in network for network in NOT_PUBLIC)
 
 
 def is_ip_literal(host: str) -> bool:

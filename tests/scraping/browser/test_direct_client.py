@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from scraping.browser.direct_client import MAX_GZIP_MEMBERS, DirectClient, ResponseLimits
+from scraping.browser.direct_client import MAX_GZIP_MEMBERS, DirectClient
 from scraping.errors import EgressRefused, ReadTimeout, SchemaBreak, ScrapingError, Transient
 from scraping.readings import Document, Request, Site
 from tests.scraping.browser.hostile import (
@@ -36,14 +36,13 @@ from tests.scraping.browser.hostile import (
 from tests.scraping.browser.loops import on_a_loop
 
 HALF_GZIP = compressed(b"x" * 99)[:20]
-SMALL = ResponseLimits(max_body_bytes=MEGABYTE, max_redirects=3)
 
 
 @asynccontextmanager
 async def client_to(server: Seen, *hosts: str, names: Names | None = None, **site: Any) -> AsyncIterator[DirectClient]:
     about = {"allows_private": True, "base_url": server.url, **site}
     made = DirectClient(
-        Site("s", api_hosts=hosts, **about), limits=SMALL, user_agent="U", language="en", resolver=names
+        Site("s", api_hosts=hosts, **about), max_body_bytes=MEGABYTE, user_agent="U", language="en", resolver=names
     )
     try:
         yield made
@@ -331,7 +330,7 @@ class TestSecrets:
         async with raw_server(saying(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")) as proxy:
             site = Site("s", "https://good.example")
             upstream = f"http://user:s3cret@127.0.0.1:{proxy.port}"
-            client = DirectClient(site, limits=SMALL, user_agent="U", language="en", upstream=upstream)
+            client = DirectClient(site, max_body_bytes=MEGABYTE, user_agent="U", language="en", upstream=upstream)
             try:
                 with pytest.raises(Transient) as caught:
                     await fetch(client, "https://good.example/")

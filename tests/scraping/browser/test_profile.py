@@ -14,7 +14,6 @@ from scraping.browser.profile import (
     COUNTRIES,
     VIEWPORTS,
     WEBGL_RENDERER,
-    Country,
     is_known_country,
     profile_for,
     user_agent_of,
@@ -22,7 +21,6 @@ from scraping.browser.profile import (
 from scraping.browser.sessions import Sessions
 from tests.scraping.browser.places import LIVE, LocalProxy, LocalSite, Worker
 
-HOME = Country("en-GB", "UTC")
 REPORT = """<!doctype html><title>who</title><script>
 (async () => {
     const hints = await navigator.userAgentData.getHighEntropyValues(['fullVersionList', 'architecture']);
@@ -73,12 +71,12 @@ class TestCountries:
         ],
     )
     def test_follows_the_proxys_country(self, country: str, locale: str, zone: str) -> None:
-        profile = profile_for("s", version="156.0", country=country, home=HOME)
+        profile = profile_for("s", version="156.0", country=country)
         assert (profile.locale, profile.timezone) == (locale, zone)
 
     def test_is_stable_for_a_session_and_differs_between_sessions(self) -> None:
-        made = [profile_for(f"s{number}", version="156.0", country="de", home=HOME) for number in range(40)]
-        assert made[0] == profile_for("s0", version="156.0", country="de", home=HOME)
+        made = [profile_for(f"s{number}", version="156.0", country="de") for number in range(40)]
+        assert made[0] == profile_for("s0", version="156.0", country="de")
         assert {(one.viewport["width"], one.viewport["height"]) for one in made} == set(VIEWPORTS)
 
 

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from aiohttp import web
 
-from scraping.browser.direct_client import DirectClient, ResponseLimits
+from scraping.browser.direct_client import DirectClient
 from scraping.errors import Blocked, EgressRefused, ErrorClass, RobotsRefused, Transient
 from scraping.policies.retry import Failure, Retry, RetryPolicy, decide
 from scraping.reading.access import KEPT_SECONDS, RETRY_SECONDS, STALE_SECONDS, Robots
@@ -35,7 +35,7 @@ class Clock:
 async def reading(server: Seen, policy: str = "obey") -> AsyncIterator[tuple[Robots, Site, DirectClient, Clock]]:
     clock = Clock()
     site = Site("s", server.url, allows_private=True, robots_policy=policy)
-    client = DirectClient(site, limits=ResponseLimits(), user_agent="U", language="en")
+    client = DirectClient(site, max_body_bytes=8_000_000, user_agent="U", language="en")
     try:
         yield Robots(clock=clock), site, client, clock
     finally:
