@@ -106,7 +106,8 @@ def is_known_country(code: str) -> bool:
 
 def profile_for(session_id: str, *, version: str, country: str) -> Profile:
     """Returns the profile of a session, the same for all its browsers. `country`: empty without a proxy."""
-    settings = COUNTRIES.get(ALIASES.get(country, country), HOME)
+    code = country.lower()
+    settings = COUNTRIES.get(ALIASES.get(code, code), HOME)
     width, height = VIEWPORTS[hashlib.sha256(session_id.encode()).digest()[0] % len(VIEWPORTS)]
     return Profile(user_agent_of(version), settings.locale, settings.timezone, {"width": width, "height": height})
 
