@@ -23,7 +23,7 @@ from django.utils import timezone
 from monitoring.alerts import alert_keys, message_queue
 from monitoring.alerts.channels import DeliveryError, DeliveryRejected, Sender, configured
 from monitoring.alerts.message_text import document
-from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
+from monitoring.alerts.registry import Report, set_alerts
 from monitoring.models import Alert, AlertMessage, Channel, Severity
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.redaction import clean
@@ -57,16 +57,15 @@ def watch_deliveries(now: datetime) -> int:
     is_late = message_queue.UNSENT & Q(created_at__lt=now - LATE_AFTER)
     rows = AlertMessage.objects.filter(is_lost | is_late, channel__in=list(configured(settings.CONFIG)))
     failing = rows.values_list("channel").annotate(number=Count("pk"), oldest=Min("created_at")).order_by()
-    keys = set()
+    reports = {}
     for channel, number, oldest in failing:
         last = AlertMessage.objects.filter(channel=channel).exclude(error="").order_by("-pk").first()
         messages = "1 message is" if number == 1 else f"{number} messages are"
         summary = f"{messages} not delivered by {channel}" + (f": {last.error}" if last else "")
         detail = {"channel": channel, "messages": number, "oldest": as_utc_iso(oldest)}
-        keys.add(alert_keys.DELIVERY.of(channel))
-        raise_alert(alert_keys.DELIVERY.of(channel), Severity.WARNING, summary, detail, now)
-    close_alerts(open_keys(alert_keys.DELIVERY) - keys, now)
-    return len(keys)
+        reports[alert_keys.DELIVERY.of(channel)] = Report(Severity.WARNING, summary, detail)
+    set_alerts(alert_keys.DELIVERY, reports, now)
+    return len(reports)
 
 
 class DeliveryThread(threading.Thread):

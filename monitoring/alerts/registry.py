@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 from django.db.models import Case, F, When
@@ -59,6 +59,21 @@ def _inherited(key: str, severity: Severity, now: datetime) -> dict[str, Any]:
         if severity == Severity.CRITICAL and last.severity != severity:
             columns["told_at"] = None
     return columns
+
+
+class Report(NamedTuple):
+    """An alert that a watchdog wants to be open."""
+
+    severity: Severity
+    summary: str
+    detail: Mapping[str, Any]
+
+
+def set_alerts(kind: str, reports: Mapping[str, Report], now: datetime) -> set[str]:
+    """Raises an alert of the kind for each report, by its key, and closes the others; returns the keys of new ones."""
+    new = {key for key, report in reports.items() if raise_alert(key, *report, now)}
+    close_alerts(open_keys(kind) - reports.keys(), now)
+    return new
 
 
 def close_alert(key: str, now: datetime) -> bool:

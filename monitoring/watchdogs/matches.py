@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Q
 
 from monitoring.alerts import alert_keys
-from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
+from monitoring.alerts.registry import Report, close_alerts, open_keys, set_alerts
 from monitoring.models import Alert, Severity
 from monitoring.queries import matches_to_watch
 from scraping.configuration import policies
@@ -47,55 +47,41 @@ MAX_PAUSE_SECONDS = 900  # within the window
 
 
 def watch_staleness(now: datetime) -> int:
-    """Scheduler step: returns how many matches are stale."""
-    stale = {match.pk: match for match in _watched() if _silence(match, now) >= _threshold(match)}
-    urls = _urls(stale)
-    for match in stale.values():
-        _report_stale(match, urls.get(match.pk, ""), now)
-    over = open_keys(alert_keys.STALE) - {alert_keys.STALE.of(pk) for pk in stale}
-    close_alerts(over, now)
+    """Scheduler step: returns how many matches are stale. The threshold is lower for important matches."""
+    threshold = policies.current().staleness_threshold_seconds
+    stale = {}
+    for match in matches_to_watch().defer("payload", "provenance"):
+        silence = (now - (match.last_scraper_update or match.created_at)).total_seconds()
+        if silence >= threshold_seconds(threshold, is_important=match.importance == Importance.HIGH):
+            stale[match.pk] = (match, silence)
+    refs = MatchRef.objects.filter(match_id__in=stale, is_watched=True).order_by("-pk")
+    urls = dict(refs.values_list("match_id", "url")) if stale else {}
+    reports = {}
+    for match, silence in stale.values():
+        reports[alert_keys.STALE.of(match.pk)] = _stale(match, urls.get(match.pk, ""), silence)
+        if match.scraper_status != ScraperStatus.STALE:
+            lifecycle.mark_stale(match.pk)
+    new = set_alerts(alert_keys.STALE, reports, now)
+    for pk, (match, _) in stale.items():
+        if (key := alert_keys.STALE.of(pk)) in new:
+            detail = reports[key].detail
+            text = "No update of %s since %s from %s: it will be restarted"
+            logger.warning(text, match, detail["last_update"], detail["url"], extra={"action": "stale", **detail})
     _close_dead_tasks(now)
     _close_breakers(now)
     return len(stale)
 
 
-def _watched() -> list[Match]:
-    return list(matches_to_watch().defer("payload", "provenance"))
-
-
-def _threshold(match: Match) -> float:
-    """Returns the staleness threshold; it is lower for important matches."""
-    is_important = match.importance == Importance.HIGH
-    return threshold_seconds(policies.current().staleness_threshold_seconds, is_important=is_important)
-
-
-def _silence(match: Match, now: datetime) -> float:
-    return (now - (match.last_scraper_update or match.created_at)).total_seconds()
-
-
-def _urls(matches: Collection[int]) -> dict[int, str]:
-    """Returns the URL of each match at its first source, in one query."""
-    refs = MatchRef.objects.filter(match_id__in=matches, is_watched=True).order_by("-pk")
-    return dict(refs.values_list("match_id", "url")) if matches else {}
-
-
-def _report_stale(match: Match, url: str, now: datetime) -> None:
-    last = as_utc_iso(match.last_scraper_update) if match.last_scraper_update else "never"
-    silence = _silence(match, now)
-    tried = Rung(match.silence_rung).name.lower().replace("_", " ")
-    detail = {"match_id": match.pk, "url": url, "last_update": last, "silent_seconds": round(silence), "tried": tried}
+def _stale(match: Match, url: str, silence: float) -> Report:
+    detail = {
+        "match_id": match.pk,
+        "url": url,
+        "last_update": as_utc_iso(match.last_scraper_update) if match.last_scraper_update else "never",
+        "silent_seconds": round(silence),
+        "tried": Rung(match.silence_rung).name.lower().replace("_", " "),
+    }
     frozen = " and is frozen: every recovery step was tried" if match.frozen_at else ""
-    summary = f"{match} has had no update for {silence / 60:.0f} min{frozen}"
-    if raise_alert(alert_keys.STALE.of(match.pk), Severity.CRITICAL, summary, detail, now):
-        logger.warning(
-            "No update of %s since %s from %s: it will be restarted",
-            match,
-            last,
-            url,
-            extra={"action": "stale", **detail},
-        )
-    if match.scraper_status != ScraperStatus.STALE:
-        lifecycle.mark_stale(match.pk)
+    return Report(Severity.CRITICAL, f"{match} has had no update for {silence / 60:.0f} min{frozen}", detail)
 
 
 def _close_dead_tasks(now: datetime) -> None:
@@ -153,72 +139,52 @@ def _close_breakers(now: datetime) -> None:
 
 def watch_error_rate(now: datetime) -> int:
     """Scheduler step: returns how many matches are over the limit."""
-    over = {pk: kinds for pk, kinds in _errors_by_match(now).items() if kinds.total() > MAX_ERRORS_A_MINUTE}
-    titles = dict(Match.objects.filter(pk__in=over).values_list("pk", "title"))
-    for pk, kinds in over.items():
-        _report_error_rate(pk, titles.get(pk) or f"match {pk}", kinds, now)
-    close_alerts(open_keys(alert_keys.ERROR_RATE) - {alert_keys.ERROR_RATE.of(pk) for pk in over}, now)
-    return len(over)
-
-
-def _errors_by_match(now: datetime) -> dict[int, Counter[str]]:
     rows = (
         ScrapeError.objects.filter(timestamp__gt=now - timedelta(minutes=1), match__isnull=False)
-        .values_list("match_id", "error_type")
+        .values_list("match_id", "match__title", "error_type")
         .annotate(number=Count("pk"))
         .order_by()
     )
-    found: dict[int, Counter[str]] = defaultdict(Counter)
-    for pk, kind, number in rows:
-        if pk is not None:
-            found[pk][kind] += number
-    return found
-
-
-def _report_error_rate(pk: int, title: str, kinds: Counter[str], now: datetime) -> None:
-    spread = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
-    detail = {"match_id": pk, "errors_last_minute": kinds.total(), "error_types": dict(kinds)}
-    summary = f"{title}: {kinds.total()} errors in the last minute ({spread})"
-    if raise_alert(alert_keys.ERROR_RATE.of(pk), Severity.CRITICAL, summary, detail, now):
-        logger.error(summary, extra={"action": "error_rate", **detail})
+    found: dict[tuple[int | None, str], Counter[str]] = defaultdict(Counter)
+    for pk, title, kind, number in rows:
+        found[pk, title or f"match {pk}"][kind] += number
+    reports = {}
+    for (pk, title), kinds in found.items():
+        if kinds.total() > MAX_ERRORS_A_MINUTE:
+            spread = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
+            detail = {"match_id": pk, "errors_last_minute": kinds.total(), "error_types": dict(kinds)}
+            summary = f"{title}: {kinds.total()} errors in the last minute ({spread})"
+            reports[alert_keys.ERROR_RATE.of(pk)] = Report(Severity.CRITICAL, summary, detail)
+    for key in set_alerts(alert_keys.ERROR_RATE, reports, now):
+        logger.error(reports[key].summary, extra={"action": "error_rate", **reports[key].detail})
+    return len(reports)
 
 
 def watch_pauses(now: datetime) -> int:
     """Scheduler step: returns how many live matches were paused for too long, by the times of their pause alerts."""
-    paused = _paused_seconds(now)
-    names = dict(
-        Match.objects.live()
-        .filter(pk__in=[pk for pk, seconds in paused.items() if seconds > MAX_PAUSE_SECONDS])
-        .values_list("pk", "title")
-    )
-    for pk, title in names.items():
-        _report_long_pause(pk, title or f"match {pk}", paused[pk], now)
-    close_alerts(open_keys(alert_keys.PAUSED_LONG) - {alert_keys.PAUSED_LONG.of(pk) for pk in names}, now)
+    paused = {pk: seconds for pk, seconds in _paused_seconds(now).items() if seconds > MAX_PAUSE_SECONDS}
+    reports = {}
+    for pk, title in Match.objects.live().filter(pk__in=paused).values_list("pk", "title"):
+        summary = f"{title or f'match {pk}'} is live and was paused for {paused[pk] / 60:.0f} of the last 60 min"
+        detail = {"match_id": pk, "paused_seconds": round(paused[pk]), "limit_seconds": MAX_PAUSE_SECONDS}
+        reports[alert_keys.PAUSED_LONG.of(pk)] = Report(Severity.CRITICAL, summary, detail)
+    set_alerts(alert_keys.PAUSED_LONG, reports, now)
     _close_ended_pauses(now)
-    return len(names)
+    return len(reports)
 
 
 def _paused_seconds(now: datetime) -> dict[int, float]:
     begin, found = now - PAUSE_WINDOW, dict[int, float]()
     rows = Alert.objects.filter(Q(closed_at__isnull=True) | Q(closed_at__gt=begin), key__startswith=alert_keys.PAUSED)
     for key, opened, closed in rows.values_list("key", "opened_at", "closed_at"):
-        ending = key.removeprefix(alert_keys.PAUSED)
-        if ending.isdigit():
-            pk = int(ending)
+        for pk in _ids([key], alert_keys.PAUSED):
             found[pk] = found.get(pk, 0.0) + ((closed or now) - max(opened, begin)).total_seconds()
     return found
 
 
-def _report_long_pause(pk: int, title: str, seconds: float, now: datetime) -> None:
-    summary = f"{title} is live and was paused for {seconds / 60:.0f} of the last 60 min"
-    detail = {"match_id": pk, "paused_seconds": round(seconds), "limit_seconds": MAX_PAUSE_SECONDS}
-    raise_alert(alert_keys.PAUSED_LONG.of(pk), Severity.CRITICAL, summary, detail, now)
-
-
 def _close_ended_pauses(now: datetime) -> None:
     """Closes the pause alerts of matches that ended while paused: they never send `match_resumed`."""
-    open_ = open_keys(alert_keys.PAUSED)
-    keys = {int(ending): key for key in open_ if (ending := key.removeprefix(alert_keys.PAUSED)).isdigit()}
-    if keys:
-        paused = Match.objects.filter(pk__in=keys, lifecycle=MatchLifecycle.PAUSED).values_list("pk", flat=True)
-        close_alerts([key for pk, key in keys.items() if pk not in set(paused)], now)
+    waiting = set(_ids(open_keys(alert_keys.PAUSED), alert_keys.PAUSED))
+    if waiting:
+        paused = Match.objects.filter(pk__in=waiting, lifecycle=MatchLifecycle.PAUSED).values_list("pk", flat=True)
+        close_alerts([alert_keys.PAUSED.of(pk) for pk in waiting - set(paused)], now)

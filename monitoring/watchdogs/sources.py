@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import Count, Max, Min
 
 from monitoring.alerts import alert_keys
-from monitoring.alerts.registry import close_alerts, open_keys, raise_alert
+from monitoring.alerts.registry import Report, close_alerts, set_alerts
 from monitoring.models import Alert, Severity
 from scraping.configuration import policies
 from scraping.errors import ErrorClass
@@ -16,7 +16,7 @@ from scraping.models import ScrapeError, Source
 from scraping.policies.drift import DriftPolicy
 from scraping.stats import fill_rates, traffic
 from scraping.stats.fill_rates import FallenField, SparseSource
-from scraping.stats.traffic import MEGABYTE, Budget
+from scraping.stats.traffic import MEGABYTE
 
 logger = logging.getLogger(__name__)
 
@@ -36,33 +36,34 @@ def watch_blocks(now: datetime) -> int:
         .annotate(number=Count("pk"), first=Min("timestamp"), last=Max("timestamp"))
         .order_by()
     )
-    refusing = {
-        key: (name, number)
-        for key, name, number, first, last in rows
-        if number >= MIN_BLOCKS and last - first >= BLOCK_DURATION
-    }
-    for key, (name, number) in refusing.items():
-        summary = f"{name} has refused {number} requests in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
-        raise_alert(alert_keys.BLOCKED.of(key), Severity.CRITICAL, summary, {"source": key, "refusals": number}, now)
-    close_alerts(open_keys(alert_keys.BLOCKED) - {alert_keys.BLOCKED.of(key) for key in refusing}, now)
-    return len(refusing)
+    reports = {}
+    for key, name, number, first, last in rows:
+        if number >= MIN_BLOCKS and last - first >= BLOCK_DURATION:
+            summary = f"{name} has refused {number} requests in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
+            detail = {"source": key, "refusals": number}
+            reports[alert_keys.BLOCKED.of(key)] = Report(Severity.CRITICAL, summary, detail)
+    set_alerts(alert_keys.BLOCKED, reports, now)
+    return len(reports)
 
 
 def watch_drift(now: datetime) -> int:
     """Scheduler step: returns how many fields and sources have fallen below their limits."""
     policy = policies.current().drift
-    fallen, sparse = fill_rates.fallen_fields(policy, now=now), fill_rates.sparse_sources(policy, now=now)
-    for field in fallen:
-        _report_field(field, policy, now)
-    for source in sparse:
-        _report_sparse_source(source, policy, now)
-    fallen_keys = {alert_keys.DRIFT.of(one.source.key, one.payload_schema, one.field) for one in fallen}
-    close_alerts(open_keys(alert_keys.DRIFT) - fallen_keys, now)
-    close_alerts(open_keys(alert_keys.SPARSE) - {alert_keys.SPARSE.of(one.source.key) for one in sparse}, now)
-    return len(fallen) + len(sparse)
+    fallen = {
+        alert_keys.DRIFT.of(one.source.key, one.payload_schema, one.field): _fallen_field(one, policy, now)
+        for one in fill_rates.fallen_fields(policy, now=now)
+    }
+    sparse = {
+        alert_keys.SPARSE.of(one.source.key): _sparse_source(one, policy)
+        for one in fill_rates.sparse_sources(policy, now=now)
+    }
+    reports = fallen | sparse
+    for key in set_alerts(alert_keys.DRIFT, fallen, now) | set_alerts(alert_keys.SPARSE, sparse, now):
+        logger.warning(reports[key].summary, extra={"action": "data_integrity_degraded", **reports[key].detail})
+    return len(reports)
 
 
-def _report_field(one: FallenField, policy: DriftPolicy, now: datetime) -> None:
+def _fallen_field(one: FallenField, policy: DriftPolicy, now: datetime) -> Report:
     lacking, read = fill_rates.matches_without(one, policy, now=now)
     detail = {
         "source": one.source.key,
@@ -75,12 +76,10 @@ def _report_field(one: FallenField, policy: DriftPolicy, now: datetime) -> None:
         "matches_without": lacking,
         "matches_read": read,
     }
-    key = alert_keys.DRIFT.of(one.source.key, one.payload_schema, one.field)
-    if raise_alert(key, Severity.WARNING, one.sentence, detail, now):
-        logger.warning(one.sentence, extra={"action": "data_integrity_degraded", **detail})
+    return Report(Severity.WARNING, one.sentence, detail)
 
 
-def _report_sparse_source(one: SparseSource, policy: DriftPolicy, now: datetime) -> None:
+def _sparse_source(one: SparseSource, policy: DriftPolicy) -> Report:
     detail = {
         "source": one.source.key,
         "null_rate": round(one.null_rate, 3),
@@ -91,8 +90,7 @@ def _report_sparse_source(one: SparseSource, policy: DriftPolicy, now: datetime)
         f"{one.source.name} left out {100 * one.null_rate:.0f} % of the wanted fields in the last hour; "
         f"{100 * policy.null_rate:.0f} % is the limit"
     )
-    if raise_alert(alert_keys.SPARSE.of(one.source.key), Severity.WARNING, summary, detail, now):
-        logger.warning(summary, extra={"action": "data_integrity_degraded", **detail})
+    return Report(Severity.WARNING, summary, detail)
 
 
 def watch_tokens(now: datetime) -> int:
@@ -106,22 +104,18 @@ def watch_tokens(now: datetime) -> int:
 def watch_traffic(now: datetime) -> int:
     """Scheduler step: returns how many sources are near or over their daily traffic budget."""
     scarce = {pk: budget for pk, budget in traffic.budgets(now.astimezone(UTC).date()).items() if budget.is_scarce}
-    names = {pk: (key, name) for pk, key, name in Source.objects.filter(pk__in=scarce).values_list("pk", "key", "name")}
-    for pk, (key, name) in names.items():
-        _report_traffic(key, name, scarce[pk], now)
-    close_alerts(open_keys(alert_keys.TRAFFIC) - {alert_keys.TRAFFIC.of(key) for key, _ in names.values()}, now)
-    return len(names)
-
-
-def _report_traffic(key: str, name: str, budget: Budget, now: datetime) -> None:
-    used, limit = budget.used_bytes / MEGABYTE, budget.limit_bytes // MEGABYTE
-    if budget.is_spent:
-        severity = Severity.CRITICAL
-        summary = (
-            f"{name} has used up its {limit} MB of today: until midnight UTC only direct reads are made, and "
-            "matches that need a visit wait"
-        )
-    else:
+    reports = {}
+    for pk, key, name in Source.objects.filter(pk__in=scarce).values_list("pk", "key", "name"):
+        budget = scarce[pk]
+        used, limit = budget.used_bytes / MEGABYTE, budget.limit_bytes // MEGABYTE
         severity, summary = Severity.WARNING, f"{name} has used {budget.percent:.0f} % of its {limit} MB of today"
-    detail = {"source": key, "used_mb": round(used, 1), "limit_mb": limit, "percent": round(budget.percent, 1)}
-    raise_alert(alert_keys.TRAFFIC.of(key), severity, summary, detail, now)
+        if budget.is_spent:
+            severity = Severity.CRITICAL
+            summary = (
+                f"{name} has used up its {limit} MB of today: until midnight UTC only direct reads are made, and "
+                "matches that need a visit wait"
+            )
+        detail = {"source": key, "used_mb": round(used, 1), "limit_mb": limit, "percent": round(budget.percent, 1)}
+        reports[alert_keys.TRAFFIC.of(key)] = Report(severity, summary, detail)
+    set_alerts(alert_keys.TRAFFIC, reports, now)
+    return len(reports)

@@ -8,10 +8,10 @@ from django.conf import settings
 from django.db.models import Count, Min
 
 from monitoring.alerts import alert_keys
-from monitoring.alerts.registry import close_alert, close_alerts, open_keys, raise_alert
+from monitoring.alerts.registry import Report, close_alert, raise_alert, set_alerts
 from monitoring.models import AuditEntry, Severity
 from monitoring.queries import MEGABYTE, matches_to_watch, workers_at_work
-from scraping.models import ScrapeTask, TaskState, Worker
+from scraping.models import ScrapeTask, TaskState
 
 MEMORY_ALERT_SHARE = 0.8
 MAX_QUEUE_WAIT = timedelta(seconds=60)
@@ -22,27 +22,18 @@ REPLAY_ALERT_DURATION = timedelta(minutes=15)
 
 def watch_workers(now: datetime) -> int:
     """Scheduler step: returns how many alerts about workers are open."""
-    workers = workers_at_work(now)
-    limit = settings.CONFIG.memory_soft_limit_mb * MEGABYTE * MEMORY_ALERT_SHARE
-    heavy = [worker for worker in workers if worker.memory_bytes > limit]
-    for worker in heavy:
-        _report_memory(worker, now)
-    close_alerts(open_keys(alert_keys.MEMORY) - {alert_keys.MEMORY.of(worker.worker_id) for worker in heavy}, now)
+    workers, limit = workers_at_work(now), settings.CONFIG.memory_soft_limit_mb
+    reports = {}
+    for worker in workers:
+        held = worker.memory_bytes // MEGABYTE
+        if worker.memory_bytes > limit * MEGABYTE * MEMORY_ALERT_SHARE:
+            summary = f"Worker {worker.worker_id} uses {held} MB of its limit of {limit} MB"
+            detail = {"worker_id": worker.worker_id, "memory_mb": held, "soft_limit_mb": limit}
+            reports[alert_keys.MEMORY.of(worker.worker_id)] = Report(Severity.WARNING, summary, detail)
+    set_alerts(alert_keys.MEMORY, reports, now)
     if workers:
         close_alert(alert_keys.NO_WORKER, now)
-        return len(heavy)
-    return _report_no_worker(now)
-
-
-def _report_memory(worker: Worker, now: datetime) -> None:
-    held = worker.memory_bytes // MEGABYTE
-    limit = settings.CONFIG.memory_soft_limit_mb
-    detail = {"worker_id": worker.worker_id, "memory_mb": held, "soft_limit_mb": limit}
-    summary = f"Worker {worker.worker_id} uses {held} MB of its limit of {limit} MB"
-    raise_alert(alert_keys.MEMORY.of(worker.worker_id), Severity.WARNING, summary, detail, now)
-
-
-def _report_no_worker(now: datetime) -> int:
+        return len(reports)
     matches = matches_to_watch().count()
     if not matches:
         return 0
