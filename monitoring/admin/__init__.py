@@ -1,5 +1,5 @@
 """The admin of alerts, messages, audit, grades and health log. Importing the package registers it."""
 
-from monitoring.admin import alerts, history, messages
+from monitoring.admin import alerts, history
 
-__all__ = ["alerts", "history", "messages"]
+__all__ = ["alerts", "history"]

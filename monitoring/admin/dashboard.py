@@ -17,9 +17,9 @@ from monitoring.admin.history import GRADE_COLOURS
 from monitoring.admin.recoveries import recoveries_of_last_day
 from monitoring.health.evaluation import Evaluation
 from monitoring.models import Alert
-from monitoring.queries import MEGABYTE, matches_to_watch
+from monitoring.queries import matches_to_watch
 from scraping.models import Match, ScrapeTask, TaskState, Worker
-from victoryline.lib.admin import span
+from victoryline.lib.admin import megabytes, span
 
 STALEST = 8
 MAX_ALERTS = 6
@@ -73,26 +73,24 @@ def _alerts(now: datetime) -> list[dict[str, Any]]:
 
 def _figures(evaluation: Evaluation) -> list[dict[str, Any]]:
     fresh = evaluation.freshness
-    states = (TaskState.PENDING, TaskState.EXECUTING, TaskState.FAILED, TaskState.DEAD)
+    states = (TaskState.PENDING, TaskState.FAILED, TaskState.DEAD)
     tasks = dict(
         ScrapeTask.objects.filter(state__in=states).values_list("state").annotate(number=Count("pk")).order_by()
     )
     task_list = reverse("admin:scraping_scrapetask_changelist")
     match_list = reverse("admin:scraping_match_changelist")
     paused = Match.objects.paused().count()
-    return [
-        {"name": "Live matches", "value": fresh.count, "url": f"{match_list}?status__exact=live"},
-        {"name": "Median age", "value": f"{fresh.median:.1f} s", "url": match_list},
-        {"name": "Polls a minute", "value": evaluation.updates_per_minute, "url": f"{task_list}?state__exact=SUCCESS"},
-        {"name": "Waiting", "value": tasks.get(TaskState.PENDING, 0), "url": f"{task_list}?state__exact=PENDING"},
-        _trouble_count("Failed", tasks.get(TaskState.FAILED, 0), f"{task_list}?state__exact=FAILED"),
-        _trouble_count("Dead letters", tasks.get(TaskState.DEAD, 0), f"{task_list}?state__exact=DEAD"),
-        _trouble_count("Paused matches", paused, f"{match_list}?lifecycle__exact=PAUSED"),
-    ]
-
-
-def _trouble_count(name: str, value: int, url: str) -> dict[str, Any]:
-    return {"name": name, "value": value, "url": url, "is_trouble": value > 0}
+    failed, dead = tasks.get(TaskState.FAILED, 0), tasks.get(TaskState.DEAD, 0)
+    figures = (
+        ("Live matches", fresh.count, f"{match_list}?status__exact=live", False),
+        ("Median age", f"{fresh.median:.1f} s", match_list, False),
+        ("Polls a minute", evaluation.updates_per_minute, f"{task_list}?state__exact=SUCCESS", False),
+        ("Waiting", tasks.get(TaskState.PENDING, 0), f"{task_list}?state__exact=PENDING", False),
+        ("Failed", failed, f"{task_list}?state__exact=FAILED", failed > 0),
+        ("Dead letters", dead, f"{task_list}?state__exact=DEAD", dead > 0),
+        ("Paused matches", paused, f"{match_list}?lifecycle__exact=PAUSED", paused > 0),
+    )
+    return [dict(zip(("name", "value", "url", "is_trouble"), figure, strict=True)) for figure in figures]
 
 
 def _stalest(now: datetime) -> list[dict[str, Any]]:
@@ -113,7 +111,7 @@ def _workers(workers: list[Worker], now: datetime) -> list[dict[str, Any]]:
         {
             "name": worker.worker_id,
             "url": reverse("admin:scraping_worker_change", args=[worker.pk]),
-            "memory": f"{worker.memory_bytes / MEGABYTE:,.0f} MB",
+            "memory": megabytes(worker.memory_bytes),
             "cpu": f"{worker.cpu_percent:.0f} %",
             "tasks": worker.active_tasks,
             "heartbeat": f"{(now - worker.heartbeat_at).total_seconds():.0f} s ago",

@@ -47,8 +47,13 @@ def grade_periods(
 def grade_chart(now: datetime) -> dict[str, Any]:
     """Returns the bars for the template, and the same as a sentence for screen readers."""
     since = now - SPAN
-    changes = _changes(since, now)
-    known = max(since, _known_since(changes, now))
+    rows = GradeChange.objects.values_list("at", "from_grade", "to_grade", "reason").order_by("-at", "-pk")
+    changes = list(rows.filter(at__gt=since, at__lte=now)[:MAX_PERIODS])[::-1]
+    if len(changes) < MAX_PERIODS:
+        changes = [*rows.filter(at__lte=since)[:1], *changes]
+    # There was no grade before the first match or grade change.
+    known = Match.objects.order_by("pk").values_list("created_at", flat=True).first() or now
+    known = max(since, min(known, changes[0][0]) if changes else known)
     periods = grade_periods(changes, since=known, until=now)
     return {
         "width": WIDTH,
@@ -59,12 +64,6 @@ def grade_chart(now: datetime) -> dict[str, Any]:
     }
 
 
-def _known_since(changes: Sequence[tuple[datetime, str, str, str]], now: datetime) -> datetime:
-    """Returns the time of the first match or grade change: there was no grade before it."""
-    first = Match.objects.order_by("pk").values_list("created_at", flat=True).first() or now
-    return min(first, changes[0][0]) if changes else first
-
-
 def summary(periods: Sequence[GradePeriod]) -> str:
     if not periods:
         return "no grade yet"
@@ -73,13 +72,6 @@ def summary(periods: Sequence[GradePeriod]) -> str:
     shares_text = [f"{grade.value} {share:.1%}" for grade, share in shares.items() if share]
     changes = max(0, len(periods) - 1)
     return f"{', '.join(shares_text)}; {changes or 'no'} {'change' if changes == 1 else 'changes'}"
-
-
-def _changes(since: datetime, now: datetime) -> list[tuple[datetime, str, str, str]]:
-    rows = GradeChange.objects.values_list("at", "from_grade", "to_grade", "reason")
-    within = list(rows.filter(at__gt=since, at__lte=now).order_by("-at", "-pk")[:MAX_PERIODS])
-    before = list(rows.filter(at__lte=since).order_by("-at", "-pk")[:1]) if len(within) < MAX_PERIODS else []
-    return [*before, *reversed(within)]
 
 
 def _bar(period: GradePeriod, since: datetime) -> dict[str, Any]:

@@ -48,22 +48,16 @@ def action_label(code: str) -> str:
 
 def change_text(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Returns the differences, as "age 310 → 3 s, rung 5 → 0"; of an open entry, the state before."""
-    if not after:
-        return ", ".join(_value_text(name, before[name]) for name in SHOWN_WHILE_OPEN if name in before)
     changes = []
     for name, form in VALUE_FORMATS.items():
         was, has_become = before.get(name), after.get(name)
-        if has_become is None:
-            continue
-        if name not in before:
-            changes.append(_value_text(name, has_become))
-        elif was != has_become:
+        if not after and name in SHOWN_WHILE_OPEN and name in before:
+            changes.append(form.format(_plain(was)))
+        elif has_become is not None and name not in before:
+            changes.append(form.format(_plain(has_become)))
+        elif has_become is not None and was != has_become:
             changes.append(form.format(f"{_plain(was)} → {_plain(has_become)}"))
-    return ", ".join(changes) or "unchanged"
-
-
-def _value_text(name: str, value: object) -> str:
-    return VALUE_FORMATS[name].format(_plain(value))
+    return ", ".join(changes) or ("unchanged" if after else "")
 
 
 def _plain(value: object) -> str:
@@ -72,33 +66,21 @@ def _plain(value: object) -> str:
 
 def recoveries_of_last_day(now: datetime) -> dict[str, Any]:
     """Returns each type of recovery action, the most frequent first, and the totals."""
-    rows = [_row(row) for row in _counted(now)]
-    decided = sum(row["decided"] for row in rows)
-    succeeded = sum(row["success"] for row in rows)
-    return {
-        "rows": rows,
-        "count": sum(row["count"] for row in rows),
-        "rate": f"{succeeded / decided:.0%}" if decided else "-",
-        "failed": sum(row["failed"] for row in rows),
-    }
-
-
-def _counted(now: datetime) -> list[dict[str, Any]]:
     done = AuditEntry.objects.filter(timestamp__gt=now - SPAN, timestamp__lte=now, action_type__in=ACTIONS)
     by_outcome = {outcome.value: Count("pk", filter=Q(outcome=outcome)) for outcome in AuditOutcome}
     seconds = Avg("duration_seconds", filter=Q(outcome=AuditOutcome.SUCCESS))
     counted: Any = done.values("action_type").annotate(count=Count("pk"), seconds=seconds, **by_outcome)
-    return list(counted.order_by("-count", "action_type"))
+    rows = list(counted.order_by("-count", "action_type"))
+    url = reverse("admin:monitoring_auditentry_changelist")
+    for row in rows:
+        row["name"] = action_label(row["action_type"])
+        row["rate"] = _rate(row["success"], row["count"] - row["pending"])
+        row["took"] = f"{row['seconds']:.1f} s" if row["seconds"] else "-"
+        row["url"] = f"{url}?action_type__exact={row['action_type']}"
+    count = sum(row["count"] for row in rows)
+    decided = count - sum(row["pending"] for row in rows)
+    return {"rows": rows, "count": count, "rate": _rate(sum(row["success"] for row in rows), decided)}
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    decided = row["count"] - row["pending"]
-    seconds = row.pop("seconds")
-    return {
-        **row,
-        "name": action_label(row["action_type"]),
-        "decided": decided,
-        "rate": f"{row['success'] / decided:.0%}" if decided else "-",
-        "took": f"{seconds:.1f} s" if seconds else "-",
-        "url": f"{reverse('admin:monitoring_auditentry_changelist')}?action_type__exact={row['action_type']}",
-    }
+def _rate(succeeded: int, decided: int) -> str:
+    return f"{succeeded / decided:.0%}" if decided else "-"

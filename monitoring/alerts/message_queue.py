@@ -121,7 +121,7 @@ def mark_failed(
     return False
 
 
-def send_again(keys: Collection[int], now: datetime) -> int:
-    """Gives unsent messages all of their attempts again; returns how many."""
-    unsent = AlertMessage.objects.filter(pk__in=keys, sent_at__isnull=True)
-    return unsent.update(given_up_at=None, attempts=0, next_attempt_at=now, error="")
+def send_again(pk: int, now: datetime) -> bool:
+    """Gives an unsent message all of its attempts again; returns False for one that was sent."""
+    unsent = AlertMessage.objects.filter(pk=pk, sent_at__isnull=True)
+    return bool(unsent.update(given_up_at=None, attempts=0, next_attempt_at=now, error=""))

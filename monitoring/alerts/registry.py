@@ -12,6 +12,7 @@ from django.db.models import Case, F, When
 
 from monitoring import audit
 from monitoring.models import Alert, Severity
+from victoryline.lib.operators import OperationRefused
 
 logger = logging.getLogger(__name__)
 _LEVELS = {Severity.WARNING: logging.WARNING, Severity.CRITICAL: logging.ERROR}
@@ -93,29 +94,25 @@ def open_keys(prefix: str) -> set[str]:
     return set(Alert.objects.filter(key__startswith=prefix, closed_at__isnull=True).values_list("key", flat=True))
 
 
-def acknowledge(keys: Collection[int], *, actor: str, now: datetime) -> int:
-    """Stops repeated notifications of these alerts until they are closed."""
-    return _operate(
-        keys, "alert_acknowledged", "acknowledged", actor, now, acknowledged_at=now, acknowledged_by=actor[:150]
-    )
+def acknowledge(pk: int, *, actor: str, now: datetime) -> None:
+    """Stops repeated notifications of an alert until it is closed."""
+    columns = {"acknowledged_at": now, "acknowledged_by": actor[:150]}
+    _operate(pk, "alert_acknowledged", "acknowledged", columns, actor=actor, now=now)
 
 
-def mute(keys: Collection[int], *, until: datetime, actor: str, now: datetime) -> int:
-    """Stops notifications of these alerts until a time, also if they close and open again before it."""
-    why = f"muted until {until:%Y-%m-%d %H:%M} UTC"
-    return _operate(keys, "alert_muted", why, actor, now, muted_until=until)
+def mute(pk: int, *, until: datetime, actor: str, now: datetime) -> None:
+    """Stops notifications of an alert until a time, also if it closes and opens again before it."""
+    _operate(pk, "alert_muted", f"muted until {until:%Y-%m-%d %H:%M} UTC", {"muted_until": until}, actor=actor, now=now)
 
 
-def unmute(keys: Collection[int], *, actor: str, now: datetime) -> int:
-    return _operate(keys, "alert_unmuted", "no longer muted", actor, now, muted_until=None)
+def unmute(pk: int, *, actor: str, now: datetime) -> None:
+    _operate(pk, "alert_unmuted", "no longer muted", {"muted_until": None}, actor=actor, now=now)
 
 
-def _operate(keys: Collection[int], action: str, why: str, actor: str, now: datetime, **columns: Any) -> int:
-    """Changes open alerts only, and writes an audit entry for each."""
+def _operate(pk: int, action: str, why: str, columns: Mapping[str, Any], *, actor: str, now: datetime) -> None:
+    """Changes an open alert, with an audit entry; refuses for a closed one."""
     with transaction.atomic():
-        open_alerts = Alert.objects.filter(pk__in=keys, closed_at__isnull=True)
-        names = list(open_alerts.values_list("key", flat=True))
-        done = open_alerts.update(**columns)
-        for name in names:
-            audit.record(actor=actor, action_type=action, trigger_condition=why, target=name, now=now)
-    return done
+        alert = Alert.objects.get(pk=pk)
+        if not Alert.objects.filter(pk=pk, closed_at__isnull=True).update(**columns):
+            raise OperationRefused(f"{alert.key} is closed")
+        audit.record(actor=actor, action_type=action, trigger_condition=why, target=alert.key, now=now)

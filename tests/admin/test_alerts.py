@@ -46,14 +46,16 @@ class TestAlerts:
     def test_acknowledge_says_who_looks_after_it(self, admin_client: Client) -> None:
         alert, over = make_alert(), make_alert("over")
         close_alert("over", timezone.now())
-        page = act(admin_client, "monitoring_alert", "acknowledge", alert, over)
+        page = act(admin_client, "monitoring_alert", "acknowledge_selected", alert, over)
         alert.refresh_from_db()
         assert (alert.acknowledged_by, alert.acknowledged_at is not None) == ("admin", True)
-        assert "1 alert is acknowledged by you" in page
-        assert "1 of them is closed: nothing to do." in page
+        assert "Acknowledged 1 alert." in page
+        assert "1 refused: over is closed." in page
         assert AuditEntry.objects.filter(actor="admin", action_type="alert_acknowledged", target="stale:7").count() == 1
 
-    @pytest.mark.parametrize(("action", "hours"), [("mute_for_an_hour", (0.9, 1.1)), ("mute_until_tomorrow", (6, 30))])
+    @pytest.mark.parametrize(
+        ("action", "hours"), [("mute_selected", (0.9, 1.1)), ("mute_until_tomorrow_selected", (6, 30))]
+    )
     def test_mute_and_unmute(self, admin_client: Client, action: str, hours: tuple[float, float]) -> None:
         alert = make_alert()
         page = act(admin_client, "monitoring_alert", action, alert)
@@ -61,8 +63,8 @@ class TestAlerts:
         assert alert.muted_until is not None
         low, high = (timedelta(hours=each) for each in hours)
         assert low < alert.muted_until - timezone.now() < high
-        assert "1 alert is muted until" in page
-        act(admin_client, "monitoring_alert", "unmute", alert)
+        assert "1 alert." in page
+        act(admin_client, "monitoring_alert", "unmute_selected", alert)
         alert.refresh_from_db()
         assert alert.muted_until is None
         assert set(AuditEntry.objects.values_list("action_type", flat=True)) == {"alert_muted", "alert_unmuted"}
@@ -86,7 +88,7 @@ class TestAlerts:
         viewer.user_permissions.add(Permission.objects.get(codename="view_alert"))
         client.force_login(viewer)
         alert = make_alert()
-        act(client, "monitoring_alert", "acknowledge", alert)
+        act(client, "monitoring_alert", "acknowledge_selected", alert)
         alert.refresh_from_db()
         assert alert.acknowledged_at is None
 
@@ -133,7 +135,9 @@ class TestMessages:
         page = admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
         assert "given up" in page
         assert "answered 404" in page
-        assert "1 is tried again now." in act(admin_client, "monitoring_alertmessage", "send_again", message)
+        assert "Queued again: 1 message." in act(
+            admin_client, "monitoring_alertmessage", "send_again_selected", message
+        )
         message.refresh_from_db()
         assert (message.given_up_at, message.attempts, message.error) == (None, 0, "")
         assert AuditEntry.objects.get().action_type == "message_again"
@@ -141,7 +145,7 @@ class TestMessages:
     def test_what_was_sent_is_left_alone(self, admin_client: Client) -> None:
         message = make_message()
         AlertMessage.objects.update(sent_at=timezone.now())
-        assert "1 had been sent" in act(admin_client, "monitoring_alertmessage", "send_again", message)
+        assert "was sent already" in act(admin_client, "monitoring_alertmessage", "send_again_selected", message)
         assert not AuditEntry.objects.exists()
 
     @pytest.mark.parametrize(("state", "number"), [("waits", 1), ("sent", 0), ("given_up", 0)])

@@ -96,7 +96,7 @@ class TestQueue:
         stale()
         assert [queue(), queue(3599), queue(3600), queue(3700)] == [1, 0, 1, 0]
         assert AlertMessage.objects.latest("pk").document["event"] == "repeated"
-        acknowledge([Alert.objects.get().pk], actor="ann", now=after(3700))
+        acknowledge(Alert.objects.get().pk, actor="ann", now=after(3700))
         assert queue(7300) == 0
         close_alert("stale:7", after(7400))
         assert queue(7700) == 1, "its end"
@@ -144,7 +144,7 @@ class TestQueue:
     def test_a_warning_that_becomes_critical_is_notified_at_once(self) -> None:
         stale(severity=Severity.WARNING)
         assert [queue(), queue(300)] == [0, 1]
-        acknowledge([Alert.objects.get().pk], actor="ann", now=after(301))
+        acknowledge(Alert.objects.get().pk, actor="ann", now=after(301))
         stale(seconds=310)
         assert [queue(310), queue(345)] == [1, 0]
         assert AlertMessage.objects.latest("pk").document["event"] == "worse"
@@ -152,7 +152,7 @@ class TestQueue:
     def test_a_reopened_alert_keeps_its_notifications(self) -> None:
         stale(severity=Severity.WARNING)
         queue(300)
-        acknowledge([Alert.objects.get().pk], actor="ann", now=after(301))
+        acknowledge(Alert.objects.get().pk, actor="ann", now=after(301))
         close_alert("stale:7", after(310))
         stale(seconds=320, severity=Severity.WARNING)
         assert [queue(325), queue(640)] == [0, 0]
@@ -171,11 +171,11 @@ class TestQueue:
 
     def test_stays_muted_when_it_opens_again(self) -> None:
         stale()
-        mute([Alert.objects.get().pk], until=after(600), actor="ann", now=NOW)
+        mute(Alert.objects.get().pk, until=after(600), actor="ann", now=NOW)
         close_alert("stale:7", after(10))
         stale(seconds=20)
         assert [queue(), queue(30)] == [0, 0]
-        unmute([Alert.objects.latest("pk").pk], actor="ann", now=after(40))
+        unmute(Alert.objects.latest("pk").pk, actor="ann", now=after(40))
         assert queue(41) == 1
         assert list(AuditEntry.objects.values_list("actor", "action_type", "target").order_by("pk")) == [
             ("ann", "alert_muted", "stale:7"),
@@ -235,11 +235,11 @@ class TestClaim:
         assert claimed is not None
         message_queue.mark_failed(claimed, "answered 404", now=NOW, is_final=True)
         assert message_queue.claim_next(Channel.WEBHOOK, after(7200)) is None
-        assert message_queue.send_again([message.pk], after(7200)) == 1
+        assert message_queue.send_again(message.pk, after(7200))
         claimed = message_queue.claim_next(Channel.WEBHOOK, after(7200))
         assert claimed is not None
         message_queue.mark_sent(claimed, after(7201))
-        assert message_queue.send_again([message.pk], after(7300)) == 0
+        assert not message_queue.send_again(message.pk, after(7300))
 
 
 @pytest.mark.django_db
