@@ -151,7 +151,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
             name="mute_until_tomorrow",
             label="Mute until tomorrow, 06:00 UTC",
             applied="Muted until tomorrow:",
-            explanation="",
+            explanation="No message is sent until then, also if it closes and opens again.",
             is_on_page=False,
             run=for_each(
                 partial(_mute, lambda now: datetime.combine(now.date() + timedelta(days=1), MORNING, now.tzinfo))
@@ -236,7 +236,7 @@ class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
             name="send_again",
             label="Send again",
             applied="Queued again:",
-            explanation="",
+            explanation="The message gets all of its attempts again, from now on.",
             is_on_page=False,
             run=for_each(_send_again),
         ),
