@@ -18,7 +18,7 @@ from html import unescape
 from typing import Any, TypeVar, cast
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
 from scraping.errors import Blocked, PayloadRejected, SchemaBreak, error_for_status
 from scraping.payloads import Innings, Integrity, Lineup, MatchState, Phase, Sport, Status, UnrecognizedValue
@@ -105,7 +105,12 @@ _unrecognized: ContextVar[list[UnrecognizedValue] | None] = ContextVar("unrecogn
 class Response(BaseModel):
     """A source's response, or a part of one: the fields that we rely on and nothing else."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+def nested(*path: str, default: Any = None) -> Any:
+    """Declares a field of a response that is read from inside another object; `default=...`: required."""
+    return Field(default=default, validation_alias=AliasPath(*path))
 
 
 ResponseT = TypeVar("ResponseT", bound=Response)

@@ -19,7 +19,7 @@ from scraping import event_keys
 from scraping.errors import PayloadRejected
 from scraping.payloads import Event
 from scraping.sources import cricket, parsing
-from scraping.sources.espn.schemas import PLAYS, Dismissal, Person, Play, PlayByPlay, Plays
+from scraping.sources.espn.schemas import PLAYS, Dismissal, Play, PlayByPlay, Plays
 from scraping.sources.parsing import note_unrecognized, validated
 
 _EXTRAS = tuple(
@@ -48,7 +48,8 @@ def are_all(pages: Sequence[Plays]) -> bool:
 
 def refuse_others(plays: Sequence[Play], team_ids: Collection[str]) -> None:
     """Raises PayloadRejected where the batting side is none of the match's two: plays do not name their match."""
-    strange = next((play.team.id for play in plays if play.team and play.team.id not in team_ids), None)
+    stated = (play.batting_team_id for play in plays if play.batting_team_id is not None)
+    strange = next((team for team in stated if team not in team_ids), None)
     if strange is not None:
         raise PayloadRejected(f"the plays are about another match: team {strange[:40]} bats in them")
 
@@ -60,26 +61,24 @@ def events_of(plays: Sequence[Play]) -> tuple[Event, ...]:
     own_extras = _own_extras(ordered)
     found: list[Event] = []
     for play, index in zip(ordered, _indexes(ordered), strict=True):
-        score = play.innings
         ball = cricket.ball_event(
             parsing.text(play.id, 118),
             _code(play, has_own_extras=play.id in own_extras),
             (play.period, play.over.number - 1, index),
             label=_label(play),
             runs=play.score_value,
-            score=f"{score.runs}/{score.wickets}",
-            description=parsing.plain(" ".join(filter(None, (play.short_text, play.text))))
-            or play.play_type.description[:500],
+            score=f"{play.innings_runs}/{play.innings_wickets}",
+            description=parsing.plain(" ".join(filter(None, (play.short_text, play.text)))) or play.type[:500],
             happened_at=parsing.moment(play.bbb_timestamp, per_second=1000),
-            batter=_name(play.batsman),
-            bowler=_name(play.bowler),
+            batter=parsing.plain(play.batsman, 120),
+            bowler=parsing.plain(play.bowler, 120),
         )
         found.append(ball)
         out = play.dismissal
         if out is not None and _counts(out):
             manner = parsing.plain(out.text, 200) or parsing.plain(out.type, 60)
-            player = _name(out.batsman) or _name(play.batsman)
-            found.append(cricket.dismissal_event(ball, score.wickets, player, manner))
+            player = parsing.plain(out.batsman or play.batsman, 120)
+            found.append(cricket.dismissal_event(ball, play.innings_wickets, player, manner))
     return tuple(reversed(cricket.with_unnamed_wickets(found)))
 
 
@@ -131,7 +130,7 @@ def _code(play: Play, *, has_own_extras: bool) -> str:
     """Returns a code like "4", "1nb" or "W", from the type of the play, then its sentence, then the over's figures."""
     if play.dismissal is not None and _counts(play.dismissal):
         return "W"
-    kind = play.play_type.description.strip().lower()
+    kind = play.type.strip().lower()
     if kind not in _KNOWN_TYPES:
         note_unrecognized("commentary.items[].playType.description", kind)
     figures = {"nb": play.over.no_ball, "wd": play.over.wide} if has_own_extras else {}
@@ -148,7 +147,3 @@ def _label(play: Play) -> str:
         if whole == over and ball:
             return f"{over}.{ball}"
     return f"{over}.{max(play.over.ball, 1)}"[:10]
-
-
-def _name(person: Person | None) -> str:
-    return parsing.plain(person.athlete.display_name, 120) if person and person.athlete else ""

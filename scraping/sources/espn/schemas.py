@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from scraping.sources import parsing
-from scraping.sources.parsing import Response
+from scraping.sources.parsing import Response, nested
 
 SUMMARY, PLAYS, ROSTERS = "espn.summary.v1", "espn.plays.v1", "espn.rosters.v1"
 Overs = Annotated[float, Field(ge=0, le=999)]  # in cricket's notation: 14.4
@@ -44,11 +44,8 @@ class Linescore(Response):
     target: int | None = None
 
 
-class TeamId(Response):
+class TeamName(Response):
     id: str
-
-
-class TeamName(TeamId):
     display_name: str = Field(alias="displayName", min_length=1)
     abbreviation: str | None = None
 
@@ -65,15 +62,6 @@ class Competitor(Contender):
     linescores: list[Linescore] | None = None
 
 
-class MatchClass(Response):
-    event_type: str | None = Field(default=None, alias="eventType")
-    general_class_card: str | None = Field(default=None, alias="generalClassCard")
-
-
-class Venue(Response):
-    full_name: str | None = Field(default=None, alias="fullName")
-
-
 class Note(Response):
     type: str | None = None
     text: str | None = None
@@ -83,11 +71,12 @@ class Competition(Response):
     date: str
     status: MatchStatus
     competitors: Annotated[list[Competitor], Field(min_length=2, max_length=2)]
-    match_class: MatchClass | None = Field(default=None, alias="class")
+    event_type: str | None = nested("class", "eventType")
+    general_class_card: str | None = nested("class", "generalClassCard")
     limited_overs: bool | str | None = Field(default=None, alias="limitedOvers")
     description: str | None = None
     note: str | None = None
-    venue: Venue | None = None
+    venue: str | None = nested("venue", "fullName")
     notes: list[Note] = Field(default_factory=list)
 
 
@@ -102,20 +91,11 @@ class Header(Response):
     leagues: list[League] = Field(default_factory=list)
 
 
-class GameInfo(Response):
-    venue: Venue | None = None
-
-
 class Summary(Response):
     header: Header
-    game_info: GameInfo | None = Field(default=None, alias="gameInfo")
+    venue: str | None = nested("gameInfo", "venue", "fullName")
     notes: list[Note] = Field(default_factory=list)
     leagues: list[League] = Field(default_factory=list)
-
-
-class Position(Response):
-    abbreviation: str | None = None
-    name: str | None = None
 
 
 class Athlete(Response):
@@ -127,12 +107,13 @@ class RosterEntry(Response):
     starter: bool | str | None = None
     captain: bool | str | None = None
     athlete: Athlete
-    position: Position | None = None
+    position_code: str | None = nested("position", "abbreviation")
+    position: str | None = nested("position", "name")
     jersey: str | None = None
 
 
 class Roster(Response):
-    team: TeamId
+    team_id: str = nested("team", "id", default=...)
     roster: list[RosterEntry] = Field(default_factory=list)
 
 
@@ -141,10 +122,6 @@ class Rosters(Response):
 
     header: Header
     rosters: list[Roster] = Field(default_factory=list)
-
-
-class PlayType(Response):
-    description: str  # run, no run, four, six, wide, no ball, bye, leg bye, out
 
 
 class Over(Response):
@@ -157,41 +134,29 @@ class Over(Response):
     no_ball: int = Field(default=0, alias="noBall")
 
 
-class PlayInnings(Response):
-    runs: int  # of the innings, after the delivery
-    wickets: int
-
-
-class AthleteName(Response):
-    display_name: str | None = Field(default=None, alias="displayName")
-
-
-class Person(Response):
-    athlete: AthleteName | None = None
-
-
 class Dismissal(Response):
     dismissal: bool = False
     type: str | None = None
     text: str | None = None
     retired_text: str | None = Field(default=None, alias="retiredText")
-    batsman: Person | None = None
+    batsman: str | None = nested("batsman", "athlete", "displayName")
 
 
 class Play(Response):
     id: str = Field(min_length=1)
     period: int = Field(ge=1, le=99)
     sequence: int | None = None  # innings, over and place in it: 100206 is the sixth delivery of over 3
-    play_type: PlayType = Field(alias="playType")
+    type: str = nested("playType", "description", default=...)  # run, four, six, wide, no ball, leg bye, out
     score_value: int = Field(alias="scoreValue")
     short_text: str | None = Field(default=None, alias="shortText")
     text: str | None = None
-    team: TeamId | None = None  # the side that bats
+    batting_team_id: str | None = nested("team", "id")
     over: Over
-    innings: PlayInnings
+    innings_runs: int = nested("innings", "runs", default=...)  # after the delivery
+    innings_wickets: int = nested("innings", "wickets", default=...)
     dismissal: Dismissal | None = None
-    batsman: Person | None = None
-    bowler: Person | None = None
+    batsman: str | None = nested("batsman", "athlete", "displayName")
+    bowler: str | None = nested("bowler", "athlete", "displayName")
     bbb_timestamp: int | None = Field(default=None, alias="bbbTimestamp")  # milliseconds; 0: not known
 
 

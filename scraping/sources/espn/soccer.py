@@ -82,7 +82,7 @@ def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, Socce
         summary = validated(SoccerSummary, data, schema=SOCCER, url=url)
         league = summary.header.league
         event: SoccerEvent = summary.header
-        venue = summary.game_info.venue if summary.game_info else None
+        venue = summary.venue
     else:
         listed = response.get("events")
         if not isinstance(listed, list):

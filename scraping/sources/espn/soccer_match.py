@@ -61,8 +61,7 @@ def state_of(
     if status is Status.COMPLETED:
         winner = next((team_of(one).name for one in sides.values() if is_true(one.winner)), None)
         result = football.result_of(score, winner)
-    year = event.season.year if event.season else None
-    metadata = {"series": series, "season": str(year) if year else ""}
+    metadata = {"series": series, "season": str(event.year or "")}
     return MatchState(
         sport=Sport.FOOTBALL,
         title=f"{teams.team_a.name} v {teams.team_b.name}",
@@ -88,17 +87,15 @@ def _side_score(competitor: SoccerCompetitor) -> SideScore:
 
 
 def _venue(venue: SoccerVenue | None) -> str:
-    if venue is None:
-        return ""
-    city = venue.address.city if venue.address else ""
-    return ", ".join(filter(None, (parsing.plain(venue.full_name, 200), parsing.plain(city, 100))))
+    names = (parsing.plain(venue.full_name, 200), parsing.plain(venue.city, 100)) if venue else ()
+    return ", ".join(filter(None, names))
 
 
 def events_of(event: SoccerEvent) -> tuple[Event, ...]:
     """Returns the events, newest first."""
     sides: dict[str, str] = {one.team.id: side for side, one in _sides(event).items()}
     details = event.competitions[0].details or []
-    listed = [(one, _kind_of(one), sides.get(one.team.id, "") if one.team else "") for one in details]
+    listed = [(one, _kind_of(one), sides.get(one.team_id or "", "")) for one in details]
     if _goals_in(listed) != goals_of(event):
         flipped = [(one, kind, _OTHER_SIDE[side] if kind == "own_goal" else side) for one, kind, side in listed]
         if _goals_in(flipped) == goals_of(event):
@@ -126,7 +123,7 @@ def _goals_in(listed: Listed) -> tuple[int, int]:
 
 
 def _kind_of(detail: Detail) -> str:
-    text = detail.type.text
+    text = detail.text
     if detail.shootout:
         is_goal = detail.scoring_play or (bool(_SCORED.search(text)) and not _MISSED.search(text))
         return "shootout_goal" if is_goal else "shootout_miss"
@@ -159,15 +156,13 @@ def _slot(detail: Detail, kind: str, side: str, number: int) -> str:
 
 def _id(detail: Detail, kind: str) -> str:
     """Returns an id made of kind, team, time and player, because the source has none."""
-    team = detail.team.id if detail.team else ""
     player = detail.athletes[0].id if detail.athletes else ""
-    clock = detail.clock
-    when = clock.display_value or ("" if clock.value is None else f"{clock.value:g}")
-    return parsing.text(f"{kind}:{team}:{when}:{player or ''}", 110)
+    when = detail.clock or ("" if detail.seconds is None else f"{detail.seconds:g}")
+    return parsing.text(f"{kind}:{detail.team_id or ''}:{when}:{player or ''}", 110)
 
 
 def _event_of(detail: Detail, kind: str, side: str, slot: str, identity: str) -> Event:
-    names, minute, text = _names(detail), minute_of(detail.clock.display_value), parsing.plain(detail.type.text, 60)
+    names, minute, text = _names(detail), minute_of(detail.clock), parsing.plain(detail.text, 60)
     found: dict[str, str | int | float | bool | None] = {"team": side} if side else {}
     roles = ("player_in", "player_out") if kind == "substitution" else ("player", "assist")
     found |= zip(roles[: 2 if kind in GOALS or kind == "substitution" else 1], names, strict=False)

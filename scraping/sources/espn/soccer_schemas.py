@@ -9,8 +9,8 @@ from pydantic import Field
 
 from scraping.errors import PayloadRejected
 from scraping.payloads import Phase, Status
-from scraping.sources.espn.schemas import Contender, TeamId
-from scraping.sources.parsing import Response, note_unrecognized
+from scraping.sources.espn.schemas import Contender
+from scraping.sources.parsing import Response, nested, note_unrecognized
 
 SOCCER = "espn.soccer.v1"
 _STATUS_NAMES = {
@@ -61,15 +61,6 @@ class SoccerCompetitor(Contender):
     winner: bool | str | None = None
 
 
-class DetailType(Response):
-    text: str  # "Goal - Header", "Yellow Card", "Penalty - Scored"
-
-
-class DetailClock(Response):
-    value: float | None = None
-    display_value: str | None = Field(default=None, alias="displayValue")
-
-
 class Involved(Response):
     id: str | None = None
     display_name: str | None = Field(default=None, alias="displayName")
@@ -78,9 +69,10 @@ class Involved(Response):
 class Detail(Response):
     """An event of the match. It has no id, and a card for the bench has no athlete."""
 
-    type: DetailType
-    clock: DetailClock
-    team: TeamId | None = None
+    text: str = nested("type", "text", default=...)  # "Goal - Header", "Yellow Card", "Penalty - Scored"
+    clock: str | None = nested("clock", "displayValue")
+    seconds: float | None = nested("clock", "value")
+    team_id: str | None = nested("team", "id")
     scoring_play: bool = Field(alias="scoringPlay")
     yellow_card: bool = Field(default=False, alias="yellowCard")
     red_card: bool = Field(default=False, alias="redCard")
@@ -90,13 +82,9 @@ class Detail(Response):
     athletes: list[Involved] = Field(default_factory=list, alias="athletesInvolved")
 
 
-class Address(Response):
-    city: str | None = None
-
-
 class SoccerVenue(Response):
     full_name: str | None = Field(default=None, alias="fullName")
-    address: Address | None = None
+    city: str | None = nested("address", "city")
 
 
 class SoccerCompetition(Response):
@@ -107,15 +95,11 @@ class SoccerCompetition(Response):
     status: SoccerStatus | None = None
 
 
-class Season(Response):
-    year: int | None = None
-
-
 class SoccerEvent(Response):
     id: str
     date: str | None = None
     status: SoccerStatus | None = None  # a scoreboard repeats here what the competition says
-    season: Season | None = None
+    year: int | None = nested("season", "year")
     competitions: Annotated[list[SoccerCompetition], Field(min_length=1)]
 
 
@@ -133,13 +117,9 @@ class SoccerHeader(SoccerEvent):
     league: SoccerLeague | None = None
 
 
-class SoccerGameInfo(Response):
-    venue: SoccerVenue | None = None
-
-
 class SoccerSummary(Response):
     header: SoccerHeader
-    game_info: SoccerGameInfo | None = Field(default=None, alias="gameInfo")
+    venue: SoccerVenue | None = nested("gameInfo", "venue")
 
 
 def status_and_phase(status: SoccerStatus) -> tuple[Status, Phase]:

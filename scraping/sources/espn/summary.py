@@ -86,7 +86,6 @@ def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
     start = parsing.iso_moment(competition.date)
     if start is None:
         raise SchemaBreak(f"{SUMMARY}: header.competitions[0].date is no time: {competition.date[:60]!r}")
-    venues = (response.game_info.venue if response.game_info else None, competition.venue)
     leagues = [response.header.league, *response.header.leagues, *response.leagues]
     series = (parsing.plain(league.name, 200) for league in leagues if league is not None)
     metadata = {
@@ -104,7 +103,7 @@ def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
         innings=innings,
         current_innings=innings[-1].number if innings else None,
         toss=toss_in(notes, teams),
-        venue=next((parsing.plain(venue.full_name, 300) for venue in venues if venue and venue.full_name), ""),
+        venue=parsing.plain(response.venue or competition.venue, 300),
         start_time=start,
         last_event=cricket.last_event_of(events),
         result=parsing.text(ending, 500) if phase is Phase.FINISHED else "",
@@ -163,8 +162,7 @@ def _is_long(competition: Competition) -> bool:
 
 
 def _match_type(competition: Competition) -> str:
-    kind = competition.match_class
-    return parsing.plain((kind.event_type or kind.general_class_card) if kind else "", 60)
+    return parsing.plain(competition.event_type or competition.general_class_card, 60)
 
 
 def toss_in(notes: Sequence[Note], teams: Teams) -> Toss | None:
@@ -229,20 +227,19 @@ def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tu
     for roster in response.rosters:
         if not roster.roster:
             continue
-        if roster.team.id not in sides:
-            raise PayloadRejected(f"the rosters are about another match: team {roster.team.id[:40]}")
+        if roster.team_id not in sides:
+            raise PayloadRejected(f"the rosters are about another match: team {roster.team_id[:40]}")
         players = tuple({entry.athlete.id: _player(entry) for entry in roster.roster}.values())
         is_confirmed = sum(player.is_starter for player in players) == STARTERS
-        found.append(Lineup(side=sides[roster.team.id], is_confirmed=is_confirmed, players=players))
+        found.append(Lineup(side=sides[roster.team_id], is_confirmed=is_confirmed, players=players))
     return parsing.iso_moment(competition.date), tuple(found)
 
 
 def _player(entry: RosterEntry) -> LineupPlayer:
-    position = entry.position
     return LineupPlayer(
         player_id=parsing.text(entry.athlete.id, 40),
         name=parsing.plain(entry.athlete.display_name, 120),
-        position=parsing.plain((position.abbreviation or position.name) if position else "", 20),
+        position=parsing.plain(entry.position_code or entry.position, 20),
         shirt=parsing.text(entry.jersey, 6),
         is_starter=is_true(entry.starter),
         is_captain=is_true(entry.captain),

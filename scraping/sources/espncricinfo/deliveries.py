@@ -53,8 +53,7 @@ def deliveries(played: PlayedInnings, commentary: Commentary) -> list[Delivery]:
         for over in inning.over_list or ():
             for ball in over.balls or ():
                 found[ball.id] = _placed(ball, number, has_commentary=False)
-    recent = commentary.recent.balls if commentary.recent else None
-    for ball in (*(commentary.comments or ()), *(recent or ())):
+    for ball in (*(commentary.comments or ()), *(commentary.recent or ())):
         found[ball.id] = _placed(ball, played.number_of(ball.inning), has_commentary=True)
     ordered = sorted(found.values(), key=lambda one: (one.innings, one.over, one.ball.id))
     overs = groupby(ordered, key=lambda one: (one.innings, one.over))

@@ -91,7 +91,7 @@ def state_of(match: schemas.Match, played: PlayedInnings, events: Sequence[Event
         innings=innings,
         current_innings=_current(match, played) if innings else None,
         toss=_toss(match),
-        venue=_venue(match.ground),
+        venue=", ".join(filter(None, (parsing.text(match.ground, 200), parsing.text(match.town, 100)))),
         start_time=parsing.iso_moment(match.start_time),
         last_event=cricket.last_event_of(events),
         result=result,
@@ -172,13 +172,6 @@ def _toss(match: schemas.Match) -> Toss | None:
     if match.toss_choice is not None and match.toss_choice not in _CHOICES:
         note_unrecognized("match.tossWinnerChoice", match.toss_choice)
     return Toss(winner=parsing.text(winner.long_name, 120), decision=_CHOICES.get(match.toss_choice or 0, ""))
-
-
-def _venue(ground: schemas.Ground | None) -> str:
-    if ground is None:
-        return ""
-    town = ground.town.name if ground.town else ""
-    return parsing.text(", ".join(filter(None, (parsing.text(ground.name, 200), parsing.text(town, 100)))))
 
 
 def status_and_phase(match: Brief, *, has_play: bool) -> tuple[Status, Phase, str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
-from scraping.sources.parsing import Response
+from scraping.sources.parsing import Response, nested
 
 MATCH, SCORECARD, COMMENTARY = "espncricinfo.match.v1", "espncricinfo.scorecard.v1", "espncricinfo.commentary.v1"
 LIST = "espncricinfo.list.v1"
@@ -40,15 +40,6 @@ class Series(Response):
     long_name: str | None = Field(alias="longName")
 
 
-class Town(Response):
-    name: str | None = None
-
-
-class Ground(Response):
-    name: str | None
-    town: Town | None = None
-
-
 class Brief(Response):
     """A match as in every list."""
 
@@ -73,7 +64,8 @@ class Match(Brief):
     toss_winner_id: Number | None = Field(alias="tossWinnerTeamId")
     toss_choice: int | None = Field(alias="tossWinnerChoice")
     live_inning: Count | None = Field(alias="liveInning")
-    ground: Ground | None
+    ground: str | None = nested("ground", "name")
+    town: str | None = nested("ground", "town", "name")
 
 
 class Person(Response):
@@ -195,14 +187,10 @@ class Squads(Response):
     match_players: MatchPlayers | None = Field(default=None, alias="matchPlayers")
 
 
-class RecentBalls(Response):
-    balls: list[Ball] | None = Field(alias="ballComments")
-
-
 class Commentary(Response):
     """The commentary, newest first: the last balls on the live page, an innings on its commentary page."""
 
-    recent: RecentBalls | None = Field(default=None, alias="recentBallCommentary")
+    recent: list[Ball] | None = nested("recentBallCommentary", "ballComments")
     comments: list[Ball] | None = None
 
 

@@ -79,26 +79,25 @@ def title_of(event: Brief) -> str:
 
 
 def venue_of(event: Brief) -> str:
-    venue = event.venue
-    return ", ".join(filter(None, ((venue.name or venue.stadium.name)[:200], venue.city.name[:100])))
+    return ", ".join(filter(None, ((event.venue or event.stadium)[:200], event.city[:100])))
 
 
 def series_of(event: Brief, sport: Sport) -> str:
     """Returns the league or cup in football, the tour in cricket, whose internationals share one "tournament"."""
-    tour, league = event.tournament.name, event.tournament.uniqueTournament.name
-    return (league or tour if sport is Sport.FOOTBALL else tour or league)[:200]
+    names = (event.league, event.tour) if sport is Sport.FOOTBALL else (event.tour, event.league)
+    return next(filter(None, names), "")[:200]
 
 
 def metadata_of(event: Brief, sport: Sport) -> dict[str, str | int | float | None]:
     found: dict[str, str | int | float | None] = {
         "series": series_of(event, sport),
-        "season": (event.season.year or event.season.name)[:60],
-        "round": event.roundInfo.round,
-        "round_name": event.roundInfo.name[:60],
-        "referee": event.referee.name[:120],
+        "season": (event.season_year or event.season_name)[:60],
+        "round": event.round,
+        "round_name": event.round_name[:60],
+        "referee": event.referee[:120],
     }
     if sport is Sport.CRICKET:
-        found["match_type"] = event.tournament.uniqueTournament.name[:60]
+        found["match_type"] = event.league[:60]
     return {name: value for name, value in found.items() if value not in (None, "")}
 
 
@@ -159,8 +158,8 @@ def status_and_phase(status: BriefStatus) -> tuple[Status, Phase]:
 
 
 def _minute(event: FootballEvent, now: datetime) -> str:
-    began = parsing.moment(event.time.currentPeriodStartTimestamp)
-    initial, end = event.time.initial, event.time.max
+    began = parsing.moment(event.period_began)
+    initial, end = event.period_initial, event.period_max
     if event.status.code in _PERIOD_SECONDS:
         first, last = _PERIOD_SECONDS[event.status.code]
         initial, end = first if initial is None else initial, last if end is None else end

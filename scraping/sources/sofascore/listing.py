@@ -117,7 +117,7 @@ def round_matches(reading: Reading, base_url: str, asked: Mapping[str, int]) -> 
     found: dict[str, DiscoveredMatch] = {}
     for row in map(parsing.mapping, response.events):
         event = Brief.model_validate(row)
-        stated = (event.tournament.uniqueTournament.id, event.season.id, event.roundInfo.round)
+        stated = (event.league_id, event.season_id, event.round)
         for name, value in zip(ROUND_FIELDS, stated, strict=True):
             if value is not None and value != asked[name]:
                 raise PayloadRejected(f"asked for {name} {asked[name]} and was given a match of {name} {value}")
@@ -139,11 +139,10 @@ def tournament_requests(readings: Sequence[Reading], base_url: str, day: date, s
         return (_request(base_url, sport, TOURNAMENTS, tournaments_path(sport, day, len(pages) + 1)),)
     wanted: dict[str, int] = {}
     for row in (row for page in pages for row in page.scheduled):
-        number = row.tournament.uniqueTournament.id  # only tournaments with lists of their own have one
-        if number is None:
+        if row.id is None:
             note_unrecognized("scheduled[].tournament.uniqueTournament.id", row)
         else:
-            wanted[f"{TOURNAMENT_LIST}{number}"] = number
+            wanted[f"{TOURNAMENT_LIST}{row.id}"] = row.id
     asked = {name for reading in readings for name in reading.documents}
     missing = [name for name in wanted if name not in asked][:AT_ONCE]
     return tuple(_request(base_url, sport, name, day_path(wanted[name], day)) for name in missing)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from scraping.sources import parsing
-from scraping.sources.parsing import Response
+from scraping.sources.parsing import Response, nested
 
 EVENT, INCIDENTS, LINEUPS = "sofascore.event.v1", "sofascore.incidents.v1", "sofascore.lineups.v1"
 INNINGS, LIST = "sofascore.innings.v1", "sofascore.list.v1"
@@ -23,40 +23,6 @@ Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Label = Annotated[str, BeforeValidator(parsing.text)]  # any value as text
 Whole = Annotated[int | None, BeforeValidator(parsing.integer)]
 Loose = Annotated[T, BeforeValidator(parsing.mapping)]  # any value as an object
-
-
-class Item(Response):
-    name: Label = ""
-    id: Whole = None
-
-
-class SportName(Response):
-    slug: Label = ""
-
-
-class Category(Response):
-    sport: Loose[SportName] = SportName()
-
-
-class Tournament(Response):
-    name: Label = ""
-    uniqueTournament: Loose[Item] = Item()
-    category: Loose[Category] = Category()
-
-
-class Season(Item):
-    year: Label = ""
-
-
-class RoundInfo(Response):
-    round: Whole = None
-    name: Label = ""
-
-
-class Venue(Response):
-    name: Label = ""
-    stadium: Loose[Item] = Item()
-    city: Loose[Item] = Item()
 
 
 class BriefStatus(Response):
@@ -75,7 +41,7 @@ class BriefTeam(Response):
     id: Whole = None
     nameCode: Label = ""
     shortName: Label = ""
-    sport: Loose[SportName] = SportName()
+    sport: Label = nested("sport", "slug", default="")
     national: Any = None
 
 
@@ -92,11 +58,19 @@ class Brief(Response):
     homeTeam: Loose[BriefTeam] = BriefTeam()
     awayTeam: Loose[BriefTeam] = BriefTeam()
     startTimestamp: Whole = None
-    tournament: Loose[Tournament] = Tournament()
-    season: Loose[Season] = Season()
-    roundInfo: Loose[RoundInfo] = RoundInfo()
-    referee: Loose[Item] = Item()
-    venue: Loose[Venue] = Venue()
+    tour: Label = nested("tournament", "name", default="")
+    league: Label = nested("tournament", "uniqueTournament", "name", default="")
+    league_id: Whole = nested("tournament", "uniqueTournament", "id")
+    sport: Label = nested("tournament", "category", "sport", "slug", default="")
+    season_year: Label = nested("season", "year", default="")
+    season_name: Label = nested("season", "name", default="")
+    season_id: Whole = nested("season", "id")
+    round: Whole = nested("roundInfo", "round")
+    round_name: Label = nested("roundInfo", "name", default="")
+    referee: Label = nested("referee", "name", default="")
+    venue: Label = nested("venue", "name", default="")
+    stadium: Label = nested("venue", "stadium", "name", default="")
+    city: Label = nested("venue", "city", "name", default="")
 
 
 class Event(Brief):
@@ -123,16 +97,12 @@ class FootballScore(Response):
     penalties: int | None = None
 
 
-class Clock(Response):
-    currentPeriodStartTimestamp: Whole = None
-    initial: Whole = None
-    max: Whole = None
-
-
 class FootballEvent(Event):
     homeScore: FootballScore
     awayScore: FootballScore
-    time: Loose[Clock] = Clock()
+    period_began: Whole = nested("time", "currentPeriodStartTimestamp")
+    period_initial: Whole = nested("time", "initial")
+    period_max: Whole = nested("time", "max")
 
 
 class Inning(Response):
@@ -296,7 +266,7 @@ class ListResponse(Response):
 
 
 class TournamentRow(Response):
-    tournament: Loose[Tournament] = Tournament()
+    id: Whole = nested("tournament", "uniqueTournament", "id")  # only tournaments with lists of their own have one
 
 
 class TournamentsResponse(Response):

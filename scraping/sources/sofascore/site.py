@@ -25,7 +25,7 @@ _FRAGMENT = re.compile(r"id:([1-9]\d{0,14})(?:,.*)?", re.ASCII)
 
 def sport_of(event: Brief) -> str:
     """Returns the sport's slug; empty where the event has none."""
-    return event.tournament.category.sport.slug or event.homeTeam.sport.slug
+    return event.sport or event.homeTeam.sport
 
 
 def event_requests(ref: RefInfo, base_url: str, part: str) -> tuple[Request, ...]:
