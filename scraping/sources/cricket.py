@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from scraping import event_keys
-from scraping.payloads import Event, LastEvent, Phase, Side
+from scraping.payloads import Event, LastEvent, Phase, Side, Team, Toss
 from scraping.sources import parsing
 
 _NUMBER = re.compile(r"\d{1,2}", re.ASCII)
@@ -35,11 +35,17 @@ _PHASES = tuple(
 POSTPONED = re.compile(r"postpone|reschedul", re.IGNORECASE)
 _CALLED_OFF = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
 _DECIDED = re.compile(
-    r"\bwon\b|\bbeat\b|\bdefeat(?:ed)?\b|\btied\b|\bmatch tie\b|\bdrawn?\b|walkover|forfeit|\bawarded\b", re.IGNORECASE
+    r"\bwon\b|\bbeat\b|\bdefeat(?:ed)?\b|\btied\b|\bmatch tie\b|\bdrawn?\b|walkover|forfeit|\bawarded\b|\bconceded\b",
+    re.IGNORECASE,
 )
 _WON = re.compile(r"\bwon\b|\bbeat\b", re.IGNORECASE)
 _TIED = re.compile(r"\btied?\b", re.IGNORECASE)
 _TOSS = re.compile(r"\btoss\b|elected to|chose to", re.IGNORECASE)
+_TOSS_WON = re.compile(
+    r"\W*(?P<winner>.{1,120}?) (?:(?:have |has )?won the toss(?:.{0,20}?\b(?P<chose>bat|bowl|field))?"
+    r"|(?:opt|opted|chose|elected|elect) to (?P<opted>bat|bowl|field))",
+    re.IGNORECASE,
+)
 _PART_OF_MATCH = re.compile(
     r"\bday \d|for the day|day's play|\bsession\b|\bstumps\b|innings abandon|\bneeds?\b", re.IGNORECASE
 )
@@ -77,11 +83,23 @@ def result_in(sentence: str, *, is_tie_final: bool = True) -> str:
     """Returns the sentence if it states the end of the match, else an empty text. A super over may follow a tie."""
     if is_called_off(sentence):
         return sentence
-    if _PART_OF_MATCH.search(sentence) or _TOSS.search(sentence) or not _DECIDED.search(sentence):
+    is_about_part = _PART_OF_MATCH.search(sentence) and "won by" not in sentence.lower()
+    if is_about_part or _TOSS.search(sentence) or not _DECIDED.search(sentence):
         return ""
     if _TIED.search(sentence) and not _WON.search(sentence):
         return sentence if is_tie_final and "super over" not in sentence.lower() else ""
     return sentence
+
+
+def toss_in(sentence: str, teams: Iterable[Team] = ()) -> Toss | None:
+    """Returns the toss that a sentence reports, with the full name of its winner if `teams` has it."""
+    found = _TOSS_WON.match(sentence)
+    if found is None:
+        return None
+    decision = (found["chose"] or found["opted"] or "").lower()
+    full = {team.short_name: team.name for team in teams}
+    winner = full.get(found["winner"], found["winner"])
+    return Toss(winner=winner, decision="" if not decision else "bat" if decision == "bat" else "field")
 
 
 def overs_text(overs: float) -> str:

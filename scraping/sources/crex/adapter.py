@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from urllib.parse import quote
@@ -14,16 +13,11 @@ from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
-from scraping.sources.base import Adapter, Document, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
+from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
 from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site
+from scraping.sources.crex.details import MatchDetails, details_of
 from scraping.sources.crex.live import LiveState, parse_live
-from scraping.sources.crex.payload import (
-    SOURCE,
-    MatchDetails,
-    assemble_payload,
-    details_in_page,
-    with_mapping,
-)
+from scraping.sources.crex.payload import SOURCE, assemble_payload, payload_of
 from scraping.sources.crex.schemas import ScorecardInnings, scorecard_innings
 
 # The old PHP endpoints label their JSON as HTML or plain text; parsing detects a challenge in its place.
@@ -66,7 +60,10 @@ class CrexAdapter(Adapter):
         items = ball_feed.items_of(reading)
         if not items or ball_feed.reaches_the_first_ball(items):
             return None
-        sent = _sent_body(request)
+        try:
+            sent = parsing.mapping(orjson.loads(request.body or b""))
+        except orjson.JSONDecodeError:
+            sent = {}
         body = {"matchKey": reading.ref.source_event_id, "filters": [], "lang": "en", **sent}
         body["lastDocId"] = ball_feed.oldest_id(items)
         if sent.get("lastDocId") == body["lastDocId"]:
@@ -85,14 +82,14 @@ class CrexAdapter(Adapter):
 
     def parse_lineups(self, reading: Reading) -> Lineups:
         with parsing.rejecting_invalid_values(reading.ref.url):
-            return players.lineups(reading, _details_of(reading))
+            return players.lineups(reading, details_of(reading))
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return players.requests(ref, base_url, players.SCORECARD)
 
     def parse_figures(self, reading: Reading) -> Figures:
         with parsing.rejecting_invalid_values(reading.ref.url):
-            return players.figures(reading, _details_of(reading))
+            return players.figures(reading, details_of(reading))
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return listing.fixture_plan(base_url)
@@ -108,25 +105,22 @@ class CrexAdapter(Adapter):
 def _parsed(reading: Reading) -> Payload:
     if reading.mode is not ReadMode.DIRECT:
         return _from_visit(reading)
-    return _from_public(reading) if reading.document(PUBLIC) else _from_live(reading)
-
-
-def _sent_body(request: Request) -> dict[str, object]:
-    try:
-        body = orjson.loads(request.body or b"")
-    except orjson.JSONDecodeError:
-        return {}
-    return body if isinstance(body, dict) else {}
+    if reading.document(PUBLIC) is None:
+        return _from_live(reading)
+    # The public response has the score; other fields that are known stay as they are.
+    live, details = _live_in(reading, PUBLIC)
+    payload = assemble_payload(reading, live, details, None, missing=("live_answer",))
+    return payload.model_copy(update={"is_partial_state": True})
 
 
 def _from_visit(reading: Reading) -> Payload:
     """Tries the three readers in order; if none succeeds, the error has the messages of all."""
     page = reading.document("page")
-    if page is not None and site.page_state(page.text()) is None:
-        parsing.raise_if_challenge(page.text(), page.url)
-    readers: tuple[Callable[[Reading], Payload], ...] = (_from_live, _from_page_state, _from_rendered_page)
+    html = page.text() if page is not None else ""
+    if site.page_state(html) is None:
+        parsing.raise_if_challenge(html, reading.ref.url)
     failures: list[Drift] = []
-    for reader in readers:
+    for reader in (_from_live, _from_page_state, _from_rendered_page):
         try:
             return reader(reading)
         except PayloadRejected:
@@ -134,45 +128,33 @@ def _from_visit(reading: Reading) -> Payload:
         except Drift as failure:
             failures.append(failure)
     kind = SchemaBreak if page is None else LayoutChanged
-    evidence = "" if page is None else page.text()[: rendered_page.EVIDENCE_CHARACTERS]
-    raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=evidence)
+    raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=html[: rendered_page.EVIDENCE_CHARACTERS])
 
 
 def _from_live(reading: Reading) -> Payload:
-    document = reading.document("live")
-    if document is None or document.status >= 400:
-        raise SchemaBreak("the live endpoint gave no response", url=reading.ref.url)
-    details = _details_of(reading)
-    live = parse_live(parsing.json_object(document), is_before_start=_is_early(reading, details), url=document.url)
+    live, details = _live_in(reading, "live")
     card = _scorecard_of(reading)
     _require_scorecard(reading, live, details, card)
-    return assemble_payload(reading.ref, reading.captured_at, live, details, ball_feed.items_of(reading), card=card)
+    return assemble_payload(reading, live, details, ball_feed.items_of(reading), card=card)
 
 
-def _from_public(reading: Reading) -> Payload:
-    """Returns a partial state from the public response: it has the score, and other known fields stay as they are."""
-    document = reading.document(PUBLIC)
+def _live_in(reading: Reading, name: str) -> tuple[LiveState, MatchDetails]:
+    document = reading.document(name)
     if document is None or document.status >= 400:
-        raise SchemaBreak("the public endpoint gave no response", url=reading.ref.url)
-    details = _details_of(reading)
-    live = parse_live(parsing.json_object(document), is_before_start=_is_early(reading, details), url=document.url)
-    payload = assemble_payload(reading.ref, reading.captured_at, live, details, None, missing=("live_answer",))
-    return payload.model_copy(update={"is_partial_state": True})
+        raise SchemaBreak(f"the {name} endpoint gave no response", url=reading.ref.url)
+    details, data = details_of(reading), parsing.json_object(document)
+    return parse_live(data, is_before_start=_is_early(reading, details), url=document.url), details
 
 
 def _from_page_state(reading: Reading) -> Payload:
     page = reading.document("page")
-    state = site.page_state(page.text()) if page else None
+    state = site.page_state(page.text() if page else "")
     if state is None:
         raise LayoutChanged("the page has no app-root-state that can be read", url=reading.ref.url)
-    details = _details_of(reading)
-    live = parse_live(
-        parsing.mapping(site.embedded_response(state, site.LIVE)), is_before_start=_is_early(reading, details)
-    )
+    details, data = details_of(reading), parsing.mapping(site.embedded_response(state, site.LIVE))
     return assemble_payload(
-        reading.ref,
-        reading.captured_at,
-        live,
+        reading,
+        parse_live(data, is_before_start=_is_early(reading, details)),
         details,
         ball_feed.items_of(reading),
         card=_scorecard_of(reading),
@@ -186,15 +168,8 @@ def _from_rendered_page(reading: Reading) -> Payload:
     if page is None:
         raise LayoutChanged("there is no page", url=reading.ref.url)
     state = rendered_page.state_of_page(page, reading)
-    return Payload(
-        source=SOURCE,
-        payload_schema=schemas.DOM,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        state=state,
-        is_partial_state=True,
-        integrity=parsing.integrity_of(state, has_events=False, also_missing=("live_answer",)),
-    )
+    payload = payload_of(reading, state, payload_schema=schemas.DOM, missing=("live_answer",))
+    return payload.model_copy(update={"is_partial_state": True})
 
 
 def _is_early(reading: Reading, details: MatchDetails) -> bool:
@@ -213,25 +188,6 @@ def _require_scorecard(
     lacks = live.current_innings > 2 and not known >= set(range(1, live.current_innings + 1))
     if lacks and reading.mode is ReadMode.DIRECT and details.innings_seen < live.current_innings:
         raise SchemaBreak(f"innings {live.current_innings} is being played, and only the scorecard has all innings")
-
-
-def _details_of(reading: Reading) -> MatchDetails:
-    """Returns the details of this visit's page, else of the last successful visit's, which the reader carries along."""
-    details = MatchDetails()
-    for page in filter(None, map(reading.document, ("page", "static_page"))):
-        details = details_in_page(page.body, reading.ref.source_event_id)
-        if details.teams:
-            break
-    return _with_names(details, reading.document("mapping"))
-
-
-def _with_names(details: MatchDetails, mapping: Document | None) -> MatchDetails:
-    if mapping is None or mapping.status >= 400:
-        return details
-    try:
-        return with_mapping(details, mapping.json())
-    except SchemaBreak:
-        return details
 
 
 def _scorecard_of(reading: Reading) -> tuple[ScorecardInnings, ...]:

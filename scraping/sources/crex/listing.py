@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import urljoin
@@ -17,9 +18,9 @@ from parsel import Selector
 from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Status, Team
 from scraping.sources import parsing
-from scraping.sources.base import Document, ListPlan, Reading, Request
+from scraping.sources.base import ListPlan, Reading, Request
 from scraping.sources.crex import schemas, site, texts
-from scraping.sources.crex.payload import MatchDetails, with_mapping
+from scraping.sources.crex.details import MatchDetails, with_mapping
 from scraping.sources.crex.rendered_page import EVIDENCE_CHARACTERS
 from scraping.sources.crex.schemas import ListedMatch, ListResponse
 from scraping.sources.crex.site import match_key
@@ -33,63 +34,42 @@ _FIXTURES = "fixtures"
 
 def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     """Returns the matches of the first place that lists any; raises LayoutChanged without a list."""
-    page = reading.document("page")
-    html = page.text() if page else ""
-    state = site.page_state(html) if html else None
-    if page is not None and state is None:
-        parsing.raise_if_challenge(html, page.url)
-    cards = _cards(html, page.url if page else base_url)
-    listed, broken = _first_list(reading.document("list"), state)
+    page, document = reading.document("page"), reading.document("list")
+    html, url = (page.text(), page.url) if page else ("", base_url)
+    state = site.page_state(html)
+    if state is None:
+        parsing.raise_if_challenge(html, url)
+    cards = _cards(html, url)
+    listed, broken = None, None
+    try:
+        listed = site.first_parsed(document, page, site.MATCH_LIST, _as_list)
+    except SchemaBreak as failure:
+        broken = failure
     if listed is not None:
-        names = names_in(state or {})
-        built = f"{base_url.rstrip('/')}/cricket-live-score/match-updates-"
-        urls = {key: cards[key][0] if key in cards else built + key for key in listed}
+        names = with_mapping(MatchDetails(), *site.embedded_responses(state, site.MAPPING))
+        urls = {key: card_url for key, (card_url, _) in cards.items()}
         return [
-            of_item(key, item, url=urls[key], names=names, captured_at=reading.captured_at)
+            _of_item(key, item, names, reading, url=urls.get(key) or _match_url(key, base_url))
             for key, item in listed.items()
         ]
     if cards:
-        return [_of_card(key, url, card, reading.captured_at) for key, (url, card) in cards.items()]
-    if broken is not None:
-        raise broken
-    raise LayoutChanged(
+        return [_of_card(key, card_url, card, reading.captured_at) for key, (card_url, card) in cards.items()]
+    if document is not None:
+        parsing.raise_if_challenge(document.text(), document.url)
+    raise broken or LayoutChanged(
         f"no list of matches found; tried the list response, the page's state and {', '.join(CARDS)}",
-        url=page.url if page else base_url,
+        url=url,
         evidence=html[:EVIDENCE_CHARACTERS],
     )
 
 
-def _first_list(
-    document: Document | None, state: Mapping[str, Any] | None
-) -> tuple[dict[str, ListedMatch] | None, SchemaBreak | None]:
-    """Returns the list response, else its copy in the page; and the first schema error."""
-    broken: SchemaBreak | None = None
-    try:
-        listed = _list_response(document)
-    except SchemaBreak as failure:
-        listed, broken = None, failure
-    if listed is None and state is not None:
-        try:
-            listed = _as_list(site.embedded_response(state, site.MATCH_LIST))
-        except SchemaBreak as failure:
-            broken = broken or failure
-    return listed, broken
-
-
-def _list_response(document: Document | None) -> dict[str, ListedMatch] | None:
-    if document is None or document.status >= 400:
-        return None
-    try:
-        data = document.json()
-    except SchemaBreak:
-        parsing.raise_if_challenge(document.text(), document.url)
-        return None
-    parsing.raise_if_error_body(data, document.url)
-    return _as_list(data)
+def _match_url(key: str, base_url: str) -> str:
+    return f"{base_url.rstrip('/')}/cricket-live-score/match-updates-{key}"
 
 
 def _as_list(data: Any) -> dict[str, ListedMatch] | None:
     """Returns the items by match key, or None where this is no list; raises SchemaBreak for an invalid item."""
+    parsing.raise_if_error_body(data, "")
     if not isinstance(data, dict):
         return None
     items = {
@@ -110,37 +90,26 @@ def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
         for card in root.css(selector):
             for href in card.css("a::attr(href)").getall():
                 if key := match_key(href):
-                    cards.setdefault(key, (_absolute(page_url, href), card))
+                    with suppress(ValueError):  # not an address
+                        cards.setdefault(key, (urljoin(page_url, href), card))
         if cards:
             break
     return cards
 
 
-def _absolute(page_url: str, href: str) -> str:
-    try:
-        return urljoin(page_url, href)
-    except ValueError:
-        return href
-
-
-def of_item(key: str, item: ListedMatch, *, url: str, names: MatchDetails, captured_at: datetime) -> DiscoveredMatch:
+def _of_item(key: str, item: ListedMatch, names: MatchDetails, reading: Reading, *, url: str) -> DiscoveredMatch:
     start_time = parsing.moment(item.ti, per_second=1000)
     known = [names.teams.get(side) for side in (item.b, item.c)]
-    series = (item.q or "").lstrip("^")
     return DiscoveredMatch(
         source_event_id=key,
         url=url,
         title=" v ".join(team.name if team else side for team, side in zip(known, (item.b, item.c), strict=True)),
         sport=Sport.CRICKET,
-        status=_status(item, start_time, captured_at),
+        status=_status(item, start_time, reading.captured_at),
         start_time=start_time,
-        teams=_both(*known),
-        series=names.series_names.get(series, ""),
+        teams=tuple(team for team in known if team) if all(known) else (),
+        series=names.series_names.get((item.q or "").lstrip("^"), ""),
     )
-
-
-def _both(first: Team | None, second: Team | None) -> tuple[Team, ...]:
-    return (first, second) if first and second else ()
 
 
 def _status(item: ListedMatch, start_time: datetime | None, now: datetime) -> Status:
@@ -158,6 +127,7 @@ def _status(item: ListedMatch, start_time: datetime | None, now: datetime) -> St
 
 def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMatch:
     names = [" ".join(" ".join(name.css("::text").getall()).split()) for name in card.css(".team-name")[:2]]
+    names = [name for name in names if name]
     printed = tuple(parsing.plain(text) for text in card.css(".comment, .result, .reason, .not-started").getall())
     tag = " ".join(card.css(".liveTag::text").getall())
     scores = " ".join(card.css(".team-score ::text, .total-overs ::text").getall())
@@ -171,20 +141,12 @@ def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMat
     return DiscoveredMatch(
         source_event_id=key,
         url=url,
-        title=parsing.text(" v ".join(filter(None, names))),
+        title=parsing.text(" v ".join(names)),
         sport=Sport.CRICKET,
         status=judged,
-        teams=_both(*([Team(name=name[:120], short_name=name[:24]) for name in names if name] + [None, None])[:2]),
+        teams=tuple(Team(name=name[:120], short_name=name[:24]) for name in names) if len(names) == 2 else (),
         series=parsing.text(" ".join(card.css(".snameTag::text").getall())),
     )
-
-
-def names_in(state: Mapping[str, Any]) -> MatchDetails:
-    """Returns the names in a page's mapping responses."""
-    details = MatchDetails()
-    for response in site.embedded_responses(state, site.MAPPING):
-        details = with_mapping(details, response)
-    return details
 
 
 def fixture_plan(base_url: str) -> ListPlan:
@@ -194,7 +156,7 @@ def fixture_plan(base_url: str) -> ListPlan:
     requests = (
         Request(
             f"{_FIXTURES}{page}",
-            site.hosts_of(base_url).fixtures,
+            f"{site.hosts_of(base_url)[1]}/fixture/getFixture",
             "POST",
             orjson.dumps({**body, "page": page}),
             {**headers, "Content-Type": "application/json"},
@@ -208,35 +170,21 @@ def fixture_plan(base_url: str) -> ListPlan:
 def fixtures_on(reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
     """Returns the matches that start on this day (UTC); raises LayoutChanged without a list."""
     page = reading.document("page")
-    state = (site.page_state(page.text()) if page else None) or {}
-    names = names_in(state)
-    responses = [
-        response
-        for name in _FIXTURE_PAGES
-        if (response := _fixture_response(reading, f"{_FIXTURES}{name}")) is not None
-    ]
-    if not responses:
-        responses = list(site.embedded_responses(state, site.FIXTURES))
+    state = site.page_state(page.text() if page else "")
+    names = with_mapping(MatchDetails(), *site.embedded_responses(state, site.MAPPING))
+    documents = (reading.document(f"{_FIXTURES}{number}") for number in _FIXTURE_PAGES)
+    responses = [parsing.json_body(one) for one in documents if one is not None and one.status < 400]
+    responses = responses or site.embedded_responses(state, site.FIXTURES)
     if not responses:
         raise LayoutChanged("no fixtures found; tried getFixture and the page's state", url=base_url)
-    built = f"{base_url.rstrip('/')}/cricket-live-score/match-updates-"
     found: dict[str, DiscoveredMatch] = {}
     for row in (row for response in responses for row in _fixture_rows(response)):
         item = parsing.validated(ListedMatch, row, schema=schemas.LIST, url=base_url)
         key = item.mf or ""
-        match = of_item(key, item, url=built + key, names=names, captured_at=reading.captured_at)
+        match = _of_item(key, item, names, reading, url=_match_url(key, base_url))
         if match.start_time is not None and match.start_time.date() == day:
             found.setdefault(key, match)
     return list(found.values())
-
-
-def _fixture_response(reading: Reading, name: str) -> Any:
-    document = reading.document(name)
-    if document is None or document.status >= 400:
-        return None
-    data = document.json()
-    parsing.raise_if_error_body(data, document.url)
-    return data
 
 
 def _fixture_rows(response: Any) -> Iterator[Mapping[str, Any]]:

@@ -6,19 +6,21 @@ with dots, by innings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import STARTERS, Figures, Integrity, Lineup, LineupPlayer, Lineups, PlayerFigure, Side
+from scraping.payloads import STARTERS, Figures, Integrity, Lineup, LineupPlayer, Lineups, PlayerFigure
 from scraping.sources import parsing
 from scraping.sources.base import Reading, RefInfo, Request
 from scraping.sources.crex import schemas, site
+from scraping.sources.crex.details import MatchDetails
 from scraping.sources.crex.live import SIDES, totals_on_scorecard
-from scraping.sources.crex.payload import SOURCE, MatchDetails
+from scraping.sources.crex.payload import SOURCE
 from scraping.sources.crex.schemas import ScorecardInnings, SquadsResponse, scorecard_innings
 from scraping.sources.crex.texts import BALLS_PER_OVER, parse_total
+from scraping.sources.cricket import OTHER_SIDE
 
 SQUADS, SCORECARD = "squads", "scorecard"
 _PATH_BY_DOCUMENT = {SQUADS: "getIV4", SCORECARD: "getSC4"}
@@ -31,7 +33,7 @@ ROLES = {0: "WK", 1: "BAT", 2: "BOWL", 3: "AR"}
 
 def requests(ref: RefInfo, base_url: str, name: str) -> tuple[Request, ...]:
     """Returns the requests for the response and for the page tab that shows it, which has the names of the keys."""
-    address = f"{site.hosts_of(base_url).live}/{_PATH_BY_DOCUMENT[name]}?key={quote(ref.source_event_id, safe='')}"
+    address = f"{site.hosts_of(base_url)[0]}/{_PATH_BY_DOCUMENT[name]}?key={quote(ref.source_event_id, safe='')}"
     return (
         Request(name, address, headers=site.headers_of(base_url)),
         Request("page", site.tab_of(ref.url, _TAB_BY_DOCUMENT[name])),
@@ -43,7 +45,7 @@ def lineups(reading: Reading, details: MatchDetails) -> Lineups:
     with parsing.collecting_unrecognized() as unrecognized:
         sides: tuple[Lineup, ...] = ()
         if response is not None:
-            sides = lineups_of(response, details.order or _stated_teams(details), details.people)
+            sides = lineups_of(response, _team_keys(details), details.people)
         missing = () if any(side.is_confirmed for side in sides) else ("lineups",)
         return Lineups(
             source=SOURCE,
@@ -65,7 +67,10 @@ def figures(reading: Reading, details: MatchDetails) -> Figures:
         figures_found: tuple[PlayerFigure, ...] = ()
         if card:
             _check_card(card, details)
-            figures_found = figures_of(card, _teams(details, reading), details.people)
+            keys = _team_keys(details)
+            if len(keys) != 2:
+                raise LayoutChanged("no page says which teams the match has", url=reading.ref.url)
+            figures_found = figures_of(card, (keys[0], keys[1]), details.people)
         return Figures(
             source=SOURCE,
             payload_schema=schemas.SCORECARD,
@@ -89,53 +94,34 @@ def _response(reading: Reading, name: str, names: tuple[str, ...]) -> Any:
     """Returns the response, else its copy in the page, else None."""
     document, page = reading.document(name), reading.document("page")
     if document is not None and document.status < 400:
-        data = document.json()
-        parsing.raise_if_error_body(data, document.url)
-        return data
-    state = site.page_state(page.text()) if page is not None else None
-    return site.embedded_response(state, names) if state is not None else None
+        return parsing.json_body(document)
+    return site.embedded_response(site.page_state(page.text() if page else ""), names)
 
 
-def _teams(details: MatchDetails, reading: Reading) -> tuple[str, str]:
-    order = details.order or _stated_teams(details)
-    if len(order) != 2:
-        raise LayoutChanged("no page says which teams the match has", url=reading.ref.url)
-    return order[0], order[1]
-
-
-def _stated_teams(details: MatchDetails) -> tuple[str, ...]:
-    return tuple(details.teams)[:2] if len(details.team_keys) == 2 else ()
+def _team_keys(details: MatchDetails) -> tuple[str, ...]:
+    """Returns the keys of both teams in batting order, else in the page's; empty where they are unknown."""
+    return details.order or (tuple(details.teams)[:2] if len(details.team_keys) == 2 else ())
 
 
 def figures_of(
     card: Sequence[ScorecardInnings], keys: tuple[str, str], people: Mapping[str, str]
 ) -> tuple[PlayerFigure, ...]:
     """Returns each player's figures by innings; raises PayloadRejected for the scorecard of another match."""
-    known = totals_on_scorecard(card, keys)
-    return tuple(
-        figure
-        for number, innings in enumerate(card, start=1)
-        for figure in _innings_figures(innings, number, known[number].side, people)
-    )
-
-
-def _innings_figures(
-    innings: ScorecardInnings, number: int, batting: Side, people: Mapping[str, str]
-) -> Iterator[PlayerFigure]:
-    bowling = SIDES[1 - SIDES.index(batting)]
-    for place, line in enumerate(innings.b):
-        key, values = _line(line, _BATTING, f"[{number - 1}].b[{place}]")
-        rate = round(values["runs"] * 100 / values["balls"], 2) if values["balls"] else 0.0
-        figures_found: Values = {**values, "strike_rate": rate}
-        yield PlayerFigure(
-            side=batting, role="batting", innings=number, player_id=key, name=name_of(key, people), values=figures_found
-        )
-    for place, line in enumerate(innings.a):
-        key, values = _line(line, _BOWLING, f"[{number - 1}].a[{place}]")
-        figures_found = {**values, "overs": f"{values['balls'] // BALLS_PER_OVER}.{values['balls'] % BALLS_PER_OVER}"}
-        yield PlayerFigure(
-            side=bowling, role="bowling", innings=number, player_id=key, name=name_of(key, people), values=figures_found
-        )
+    totals = totals_on_scorecard(card, keys)
+    found = []
+    for number, innings in enumerate(card, start=1):
+        batting = totals[number].side
+        roles = ("batting", batting, innings.b, _BATTING), ("bowling", OTHER_SIDE[batting], innings.a, _BOWLING)
+        for role, side, lines, names in roles:
+            for place, line in enumerate(lines):
+                key, values = _line(line, names, f"[{number - 1}].{'b' if role == 'batting' else 'a'}[{place}]")
+                runs, balls = values["runs"], values["balls"]
+                derived: Values = {"overs": f"{balls // BALLS_PER_OVER}.{balls % BALLS_PER_OVER}"}
+                if role == "batting":
+                    derived = {"strike_rate": round(runs * 100 / balls, 2) if balls else 0.0}
+                figure = {"side": side, "role": role, "innings": number, "player_id": key}
+                found.append(PlayerFigure(**figure, name=name_of(key, people), values={**values, **derived}))
+    return tuple(found)
 
 
 def _line(line: str, names: tuple[str, ...], path: str) -> tuple[str, dict[str, int]]:
@@ -161,14 +147,16 @@ def lineups_of(response: Any, order: tuple[str, ...], people: Mapping[str, str])
     teams = tuple(squads.t.split("-"))
     if order and set(order) != set(teams):
         raise PayloadRejected(f"the squads are of another match: {'/'.join(teams)} instead of {'/'.join(order)}")
-    leaders = _leaders(squads.x)
+    leaders = [*squads.x.split("/"), "", "", "", ""]  # captain and keeper of the first team, then of the second
     found = {}
     for place, team in enumerate(teams):
-        playing = _players(squads.tp, place)
         led = leaders[2 * place], leaders[2 * place + 1]
+        playing, squad = (
+            [line for line in [*text.split("/"), "", ""][place].split("-") if line] for text in (squads.tp, squads.tb)
+        )
         chosen = [_player(line, led, people, is_starter=True) for line in playing]
         named = {player.player_id for player in chosen}
-        others = [_player(line, led, people, is_starter=False) for line in _players(squads.tb, place)]
+        others = [_player(line, led, people, is_starter=False) for line in squad]
         players = (*chosen, *(player for player in others if player.player_id not in named))
         found[team] = players, len(chosen) >= STARTERS
     return tuple(
@@ -176,16 +164,6 @@ def lineups_of(response: Any, order: tuple[str, ...], people: Mapping[str, str])
         for side, team in zip(SIDES, order or teams, strict=True)
         if found[team][0]
     )
-
-
-def _players(text: str, place: int) -> list[str]:
-    sides = text.split("/")
-    return [line for line in sides[place].split("-") if line] if place < len(sides) else []
-
-
-def _leaders(text: str) -> list[str]:
-    """Returns captain and keeper of the first team, then of the second."""
-    return [*text.split("/"), "", "", "", ""][:4]
 
 
 def _player(line: str, led: tuple[str, str], people: Mapping[str, str], *, is_starter: bool) -> LineupPlayer:

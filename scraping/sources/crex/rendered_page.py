@@ -6,13 +6,12 @@ Every field has several selectors, the newest first. The result is a partial sta
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from parsel import Selector
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import Innings, LastEvent, MatchState, Sport, Team, Teams, score_of
-from scraping.sources import parsing
+from scraping.sources import cricket, parsing
 from scraping.sources.base import Document, Reading
 from scraping.sources.crex import texts
 from scraping.sources.crex.live import SIDES
@@ -27,50 +26,42 @@ VENUES = (".match-venue", "[class*='venue']")
 SERIES = (".s-name", ".snameTag")
 TOSS = (".toss-wrap p",)
 DATES = (".match-date",)
-COMMENTARY = (".cm-b-roundcard",)
-STRIP = "#slideOver .overs-slide"
+COMMENTARY = ".cm-b-roundcard"
 EVIDENCE_CHARACTERS = 20_000
 
 _SCORE = re.compile(r"\d{1,4}[-/]\d{1,2}(?:\s?d(?:ec)?\b)?", re.ASCII)
 _OVERS = re.compile(r"\(\s*(\d{1,3}(?:\.\d)?)(?:\s*ov)?\s*\)", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Header:
-    """One side of the match header."""
-
-    name: str
-    total: Total | None
-
-
 def state_of_page(page: Document, reading: Reading) -> MatchState:
     """Returns the state that the page shows; raises LayoutChanged, with the page as evidence, without two teams."""
     root = Selector(text=page.text() or "<html></html>", type="html")
-    sides = headers(root)
-    if len(sides) < 2:
+    sides = _headers(root)
+    if not sides:
         raise LayoutChanged(
             f"no match header found; tried {', '.join(HEADERS)} with {', '.join(NAMES)}",
             url=page.url,
             evidence=page.text()[:EVIDENCE_CHARACTERS],
         )
-    printed = tuple(filter(None, (_texts(root, selector) for selector in RESULTS)))
+    (name_a, _), (name_b, _) = sides
+    printed = tuple(filter(None, (_first(root, (selector,), 500) for selector in RESULTS)))
     result = texts.first_result(*printed)
-    innings = _innings(sides)
+    innings = _innings([total for _, total in sides])
     start_time = parsing.iso_moment(_first(root, DATES))
-    state_of_play, phase = texts.status_and_phase(
+    status, phase = texts.status_and_phase(
         result=result, sentences=printed, has_play=bool(innings), start_time=start_time, now=reading.captured_at
     )
     series = _first(root, SERIES)
     return MatchState(
         sport=Sport.CRICKET,
-        title=title_of(sides[0].name, sides[1].name, ""),
-        status=state_of_play,
+        title=title_of(name_a, name_b),
+        status=status,
         phase=phase,
-        teams=Teams(team_a=_team(sides[0]), team_b=_team(sides[1])),
+        teams=Teams(team_a=Team(name=name_a, short_name=name_a[:24]), team_b=Team(name=name_b, short_name=name_b[:24])),
         score=score_of(innings),
         innings=innings,
         current_innings=len(innings) or None,
-        toss=texts.toss_in(_first(root, TOSS)),
+        toss=cricket.toss_in(_first(root, TOSS)),
         venue=_first(root, VENUES),
         start_time=start_time,
         last_event=_last_event(root),
@@ -79,29 +70,29 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
     )
 
 
-def headers(root: Selector) -> list[Header]:
-    """Returns the sides by the first selector that finds two of them with names."""
+def _headers(root: Selector) -> list[tuple[str, Total | None]]:
+    """Returns name and total of both sides by the first selector that finds two names; empty without."""
     for selector in HEADERS:
-        sides = [side for side in map(_header, root.css(selector)) if side.name]
+        sides = [(name, _total(node)) for node in root.css(selector) if (name := _first(node, NAMES))]
         if len(sides) >= 2:
             return sides[:2]
     return []
 
 
-def _header(node: Selector) -> Header:
+def _total(node: Selector) -> Total | None:
     """Distinguishes score and overs by the bracket: the second side has them in reverse order."""
     for selector in SCORES:
         printed = " ".join(node.css(f"{selector} ::text, {selector}::text").getall())
         scores, overs = _SCORE.findall(printed), _OVERS.findall(printed)
         if scores:  # of two innings in one line the later one
             played = (f"({overs[-1]}" if "." in overs[-1] else f"({overs[-1]}.0") if overs else ""
-            return Header(_first(node, NAMES), parse_total(scores[-1] + played))
-    return Header(_first(node, NAMES), None)
+            return parse_total(scores[-1] + played)
+    return None
 
 
-def _innings(sides: list[Header]) -> tuple[Innings, ...]:
+def _innings(totals: list[Total | None]) -> tuple[Innings, ...]:
     """Assumes that the first side shown is batting: the page does not say which side batted first."""
-    begun = [(side, header.total) for side, header in zip(SIDES, sides, strict=True) if header.total is not None]
+    begun = [(side, total) for side, total in zip(SIDES, totals, strict=True) if total is not None]
     return tuple(
         Innings(
             number=number,
@@ -116,34 +107,19 @@ def _innings(sides: list[Header]) -> tuple[Innings, ...]:
     )
 
 
-def _team(header: Header) -> Team:
-    return Team(name=header.name, short_name=header.name[:24])
-
-
 def _last_event(root: Selector) -> LastEvent | None:
-    for selector in COMMENTARY:
-        for card in root.css(selector)[:1]:
-            code, said = _texts(card, ".cm-b-ballupdate"), _texts(card, ".cm-b-comment-c1")
-            if code:
-                kind = texts.recognized_code(code, ".cm-b-ballupdate").kind
-                return LastEvent(type=kind, description=f"{_texts(card, '.cm-b-over')} {said}".strip())
-    return _last_on_strip(root)
-
-
-def _last_on_strip(root: Selector) -> LastEvent | None:
-    """Returns the newest ball of the overs strip, whose last over comes last."""
-    for slide in root.css(STRIP)[-1:]:
-        balls = [text for ball in slide.css(".over-ball") if (text := " ".join(ball.css("::text").getall()).strip())]
-        if balls:
-            kind = texts.recognized_code(balls[-1], ".over-ball").kind
-            return LastEvent(type=kind, description=f"{_texts(slide, 'span')}: {balls[-1]}")
+    for card in root.css(COMMENTARY)[:1]:
+        if code := _first(card, (".cm-b-ballupdate",)):
+            kind = texts.recognized_code(code, ".cm-b-ballupdate").kind
+            said = f"{_first(card, ('.cm-b-over',))} {_first(card, ('.cm-b-comment-c1',), 500)}"
+            return LastEvent(type=kind, description=said.strip())
     return None
 
 
-def _first(node: Selector, selectors: tuple[str, ...]) -> str:
-    return next(filter(None, (_texts(node, selector, 120) for selector in selectors)), "")
-
-
-def _texts(node: Selector, selector: str, limit: int = 500) -> str:
-    found = node.css(selector)
-    return parsing.text(" ".join(" ".join(found[0].css("::text").getall()).split()), limit) if found else ""
+def _first(node: Selector, selectors: tuple[str, ...], limit: int = 120) -> str:
+    """Returns the text of the first selector that finds any."""
+    for selector in selectors:
+        for found in node.css(selector)[:1]:
+            if text := parsing.text(" ".join(" ".join(found.css("::text").getall()).split()), limit):
+                return text
+    return ""

@@ -75,6 +75,8 @@ class FeedItem(Response):
 
     id: Annotated[int | str, Field(union_mode="left_to_right")]
     mfkey: str | None = None
+    inning: int | None = None
+    o: Maybe = None  # over
 
 
 class BallItem(FeedItem):
@@ -112,8 +114,6 @@ class OverItem(FeedItem):
 
 class OtherItem(FeedItem):
     type: str | None = None
-    inning: int | None = None
-    o: Maybe = None
     c1: Any = None
     c2: Any = None
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
+from scraping.errors import SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Status
+from scraping.readings import Document
+
+Parsed = TypeVar("Parsed")
 
 EXAMPLE = ".../cricket-live-score/ind-vs-aus-3rd-t20-match-updates-13KM"
 _MATCH_KEY = re.compile(r"[-/]match-updates-([0-9A-Za-z]{1,8})(?=[/?#]|$)|/scoreboard/([0-9A-Za-z]{1,8})/")
@@ -19,23 +23,12 @@ _OLD_TABS = {"match-details": "info", "match-scorecard": "scorecard"}
 _REAL_HOSTS = frozenset({"crex.com", "www.crex.com", "crex.live", "www.crex.live"})
 
 
-@dataclass(frozen=True)
-class Hosts:
-    """The API hosts. The real site has several; a simulated one has a single host."""
-
-    live: str
-    stats: str
-
-    @property
-    def fixtures(self) -> str:
-        return f"{self.stats}/fixture/getFixture"
-
-
-def hosts_of(base_url: str) -> Hosts:
+def hosts_of(base_url: str) -> tuple[str, str]:
+    """Returns the addresses of the live API and of the statistics. A simulated site has a single host."""
     base = base_url.rstrip("/")
     if (urlsplit(base).hostname or "") in _REAL_HOSTS:
-        return Hosts("https://api.goscorer.com/api/v3", "https://stats.crickapi.com")
-    return Hosts(f"{base}/api/v3", base)
+        return "https://api.goscorer.com/api/v3", "https://stats.crickapi.com"
+    return f"{base}/api/v3", base
 
 
 def headers_of(base_url: str) -> dict[str, str]:
@@ -90,26 +83,50 @@ def page_state(html: str) -> Mapping[str, Any] | None:
     found = _SCRIPT.search(html)
     if found is None:
         return None
+    escaped = found.group(1)
+    for escape, character in _ESCAPES:
+        escaped = escaped.replace(escape, character)
     try:
-        state = orjson.loads(unescaped(found.group(1)))
+        state = orjson.loads(escaped)
     except orjson.JSONDecodeError:
         return None
     return state if isinstance(state, dict) else None
 
 
-def unescaped(escaped: str) -> str:
-    for escape, character in _ESCAPES:
-        escaped = escaped.replace(escape, character)
-    return escaped
+def embedded_responses(state: Mapping[str, Any] | None, names: tuple[str, ...]) -> list[Any]:
+    """Returns every response whose URL's last path segment begins with one of `names`, whatever the host."""
+    segments = {url: url.partition("?")[0].rstrip("/").rpartition("/")[2] for url in state or {}}
+    return [response for url, response in (state or {}).items() if segments[url].startswith(names)]
 
 
-def embedded_responses(state: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Any]:
-    """Yields every response whose URL's last path segment begins with one of `names`, whatever the host."""
-    for url, embedded_response in state.items():
-        segment = url.partition("?")[0].rstrip("/").rpartition("/")[2]
-        if segment.startswith(names):
-            yield embedded_response
+def embedded_response(state: Mapping[str, Any] | None, names: tuple[str, ...]) -> Any:
+    return next(iter(embedded_responses(state, names)), None)
 
 
-def embedded_response(state: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    return next(embedded_responses(state, names), None)
+def first_parsed(
+    document: Document | None, page: Document | None, names: tuple[str, ...], parse: Callable[[Any], Parsed | None]
+) -> Parsed | None:
+    """Parses the response, else its copy in the page; None where neither is usable.
+
+    Raises the first SchemaBreak where neither has the expected shape. A response that is no JSON counts as missing.
+    """
+    broken: SchemaBreak | None = None
+    for is_copy in (False, True):
+        try:
+            data = embedded_response(page_state(page.text() if page else ""), names) if is_copy else json_of(document)
+            if (found := parse(data)) is not None:
+                return found
+        except SchemaBreak as failure:
+            broken = broken or failure
+    if broken is not None:
+        raise broken
+    return None
+
+
+def json_of(document: Document | None) -> Any:
+    """Returns the JSON of a response; None where it has an error status or is no JSON."""
+    if document is None or document.status >= 400:
+        return None
+    with suppress(SchemaBreak):
+        return document.json()
+    return None

@@ -1,4 +1,4 @@
-"""Reads the short texts that Crex prints: ball codes, results, breaks of play, the toss.
+"""Reads the short texts that Crex prints: ball codes, scores, results and breaks of play.
 
 Its own status numbers (`ms`, `st`, `status`) contradict each other in recordings and are not used.
 """
@@ -6,14 +6,13 @@ Its own status numbers (`ms`, `st`, `status`) contradict each other in recording
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from scraping.payloads import Phase, Status, Team, Toss
-from scraping.sources import parsing
+from scraping.payloads import Phase, Status
+from scraping.sources import cricket, parsing
 
 # "92/10(14.4" has no closing bracket; "92-10" is the DOM's spelling; "(48" without a dot counts balls. Negative numbers
 # match, so that validation refuses them with the value named.
@@ -31,36 +30,12 @@ _KIND_BY_RUNS = {0: "dot", 4: "four", 6: "six"}
 # The last-ball field also says what is about to happen: the ball starts, is in the air, is a free hit; the over ends.
 BALL_MOMENTS = frozenset({"b", "o", "bc", "ba", "fh", "e", "wd", "nb", "w"})
 DISMISSALS = frozenset(range(1, 8))  # bowled, caught, caught and bowled, run out, stumped, hit wicket, lbw
-_ABANDONED = re.compile(r"abandon|no result|called off|cancel|washed out", re.IGNORECASE)
-_RESULT = re.compile(
-    r"\bwon\b|\btied\b|\bmatch tie\b|\bdrawn?\b|walkover|forfeit|\bawarded\b|\bconceded\b", re.IGNORECASE
-)
-_TOSS_WORD = re.compile(r"\btoss\b", re.IGNORECASE)
-_DAY_ONLY = re.compile(r"\bday \d|for the day|day's play|\bsession\b", re.IGNORECASE)
-_SUPER_OVER = re.compile(r"super over", re.IGNORECASE)
-_TIED = re.compile(r"\bti(?:ed|e)\b", re.IGNORECASE)
-_WON = re.compile(r"\bwon\b", re.IGNORECASE)
-_TOSS = re.compile(
-    r"\W*(?P<winner>.{1,120}?) (?:(?:have |has )?won the toss(?:.{0,20}?\b(?P<chose>bat|bowl|field))?"
-    r"|(?:opt|opted|chose|elected|elect) to (?P<opted>bat|bowl|field))",
-    re.IGNORECASE,
-)
-_PHASES = (
-    (re.compile(r"inn(?:ing)?s? break|end of innings", re.IGNORECASE), Phase.INNINGS_BREAK),
-    (re.compile(r"\blunch\b|\bdinner\b", re.IGNORECASE), Phase.LUNCH),
-    (re.compile(r"\btea\b", re.IGNORECASE), Phase.TEA),
-    (re.compile(r"\bstumps\b|end of day|close of play|day \d+ ends?\b", re.IGNORECASE), Phase.STUMPS),
-    (re.compile(r"\bdrinks\b|time-?\s?out", re.IGNORECASE), Phase.DRINKS),
-    (re.compile(r"\brain(?:s|ed|ing|y)?\b|\bwet\b|bad light|delay|\bweather\b|abandon", re.IGNORECASE), Phase.RAIN),
-    (re.compile(r"interrupt|suspend|play stopped|play halted", re.IGNORECASE), Phase.INTERRUPTED),
-)
 # Known texts that say nothing about status or break.
 _OTHER_TEXTS = re.compile(
     r"\bneeds?\b|\btrail|\blead|\btarget\b|\breduced\b|\bday \d|\bsession\b|\bsuper over\b|\breview|free hit|"
-    r"\bstarts?\b|\bbegins?\b|\btoss\b|power ?play|in the air|injur|\bopt(?:ed)? to\b",
+    r"\bstarts?\b|\bbegins?\b|\btoss\b|abandon|power ?play|in the air|injur|\bopt(?:ed)? to\b",
     re.IGNORECASE,
 )
-_POSTPONED = re.compile(r"postpone|reschedul", re.IGNORECASE)
 
 
 class BallCode(NamedTuple):
@@ -114,45 +89,16 @@ def _runs_of_mark(mark: str, number: int) -> int:
     return max(number, 0)
 
 
-def result_in(sentence: str) -> str:
-    """Returns the sentence if it states the end of the match, else an empty text."""
-    sentence = sentence.strip(" \t\r\n🏆")
-    if _ABANDONED.search(sentence):
-        return "" if _DAY_ONLY.search(sentence) else sentence  # a day of a long match washed out is not its end
-    if _TOSS_WORD.search(sentence) or not _RESULT.search(sentence):
-        return ""
-    is_tie = bool(_SUPER_OVER.search(sentence)) and not _WON.search(sentence)
-    return "" if is_tie else sentence  # a tie that a super over follows is not the end
-
-
 def first_result(*values: Any) -> str:
-    return next(filter(None, (result_in(parsing.plain(value)) for value in values)), "")
-
-
-def toss_in(sentence: str) -> Toss | None:
-    found = _TOSS.match(sentence)
-    if found is None:
-        return None
-    decision = (found["chose"] or found["opted"] or "").lower()
-    return Toss(winner=found["winner"], decision="" if not decision else "bat" if decision == "bat" else "field")
-
-
-def phase_in(sentence: str) -> Phase | None:
-    """Returns the break that a sentence names; ball codes like "4", "w" or "^2" are too short to name one."""
-    if len(sentence) <= 2:
-        return None
-    return next((phase for pattern, phase in _PHASES if pattern.search(sentence)), None)
+    """Returns the first text that states the end of the match, else an empty text."""
+    sentences = (parsing.plain(value).strip(" 🏆") for value in values)
+    return next(filter(None, map(cricket.result_in, sentences)), "")
 
 
 def is_known_text(sentence: str) -> bool:
     """Returns whether the text is in one of our tables."""
-    patterns = (_ABANDONED, _RESULT, _POSTPONED, _OTHER_TEXTS)
-    return phase_in(sentence) is not None or any(pattern.search(sentence) for pattern in patterns)
-
-
-def is_tie(result: str) -> bool:
-    """Returns whether the result is a tie without a winner: where a super over is played, that is not the end."""
-    return bool(_TIED.search(result)) and not _WON.search(result)
+    is_known = cricket.phase_in(sentence) or cricket.result_in(sentence)
+    return bool(is_known or cricket.POSTPONED.search(sentence) or _OTHER_TEXTS.search(sentence))
 
 
 def status_and_phase(
@@ -160,14 +106,15 @@ def status_and_phase(
 ) -> tuple[Status, Phase]:
     """Checks the result text first: a finished match may still have an ordinary ball in its last-ball field."""
     if result:
-        return (Status.ABANDONED if _ABANDONED.search(result) else Status.COMPLETED), Phase.FINISHED
-    if not has_play and any(_POSTPONED.search(sentence) for sentence in sentences):
+        return (Status.ABANDONED if cricket.is_called_off(result) else Status.COMPLETED), Phase.FINISHED
+    if not has_play and any(cricket.POSTPONED.search(sentence) for sentence in sentences):
         return Status.UPCOMING, Phase.POSTPONED
     has_begun = has_play or (start_time is not None and start_time <= now)
     if not has_begun:
         return Status.UPCOMING, Phase.SCHEDULED
-    phase = next(filter(None, (phase_in(sentence) for sentence in sentences)), Phase.PLAY)
-    return Status.LIVE, phase
+    is_day_lost = any("abandon" in sentence.lower() for sentence in sentences)
+    phases = filter(None, map(cricket.phase_in, sentences))
+    return Status.LIVE, next(phases, Phase.RAIN if is_day_lost else Phase.PLAY)
 
 
 @dataclass(frozen=True)
@@ -204,12 +151,3 @@ def flag_key(address: str | None) -> str:
     """Returns the team key in the address of a flag image."""
     found = _FLAG_KEY.search(address) if address else None
     return found.group(1) if found else ""
-
-
-def toss_of(sentence: str, teams: Mapping[str, Team]) -> Toss | None:
-    """Returns the toss that a sentence reports, with the full name of its winner."""
-    toss = toss_in(sentence)
-    if toss is None:
-        return None
-    full = {team.short_name: team.name for team in teams.values()}
-    return toss.model_copy(update={"winner": full.get(toss.winner, toss.winner)})
