@@ -185,6 +185,9 @@ class Event(Frozen):
     happened_at: AwareDatetime | None = None
     detail: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
 
+    def as_last_event(self) -> LastEvent:
+        return LastEvent(type=self.kind, description=self.description, timestamp=self.happened_at)
+
     def fingerprint(self) -> str:
         """Returns a checksum that changes with a correction of the event; a time that is added later is none."""
         return checksum_of(self.model_dump(mode="json", exclude={"happened_at", "slot"}))

@@ -162,9 +162,7 @@ def dismissal_event(ball: Event, wicket: int | None, player: str, manner: str, d
 def last_event_of(events: Iterable[Event]) -> LastEvent | None:
     """Returns the newest counted ball; `events` are newest first."""
     newest = next((event for event in events if event.ordinal is not None), None)
-    if newest is None:
-        return None
-    return LastEvent(type=newest.kind, description=newest.description, timestamp=newest.happened_at)
+    return newest.as_last_event() if newest is not None else None
 
 
 def with_unnamed_wickets(events: Iterable[Event]) -> list[Event]:

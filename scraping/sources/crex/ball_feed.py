@@ -144,7 +144,7 @@ def last_event_of(events: Sequence[Event], ball: str) -> LastEvent | None:
     """Returns the newest event of the feed; without a feed the last ball of the live response."""
     newest = max(events, key=lambda event: _order(event.id), default=None)
     if newest is not None:
-        return LastEvent(type=newest.kind, description=newest.description, timestamp=newest.happened_at)
+        return newest.as_last_event()
     if not ball:
         return None
     phase = cricket.phase_in(ball)

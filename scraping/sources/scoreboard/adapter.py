@@ -54,11 +54,32 @@ class ScoreboardAdapter(Adapter):
         return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=())
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+        """Raises LayoutChanged where the list has rows that are no matches; an empty list is valid."""
+        page_url = reading.ref.url or base_url
         with parsing.rejecting_invalid_values(base_url):
-            return matches_of(_extracted(reading, LIST), reading.ref.url or base_url, base_url)
+            found = _extracted(reading, LIST)
+            matches = []
+            for row in found.rows("cards"):
+                match = self.match_at(urljoin(page_url, row.get("link", "")), base_url)
+                if match is not None:
+                    status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
+                    title = parsing.text(row.get("title"))
+                    matches.append(match.model_copy(update={"title": title, "status": status}))
+        if not matches and found.text("list"):
+            tried = ", ".join(found.layout.rows[0].selectors)
+            raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url)
+        return matches
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return match_at(url, base_url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return None
+        key = _ADDRESS.search(parts.path.removeprefix(urlsplit(base_url.rstrip("/")).path))
+        if key is None:
+            return None
+        page = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+        return DiscoveredMatch(source_event_id=key.group(1), url=page, sport=Sport.CRICKET, status=Status.UPCOMING)
 
 
 def _extracted(reading: Reading, standard: Layout) -> Extracted:
@@ -74,32 +95,3 @@ def _extracted(reading: Reading, standard: Layout) -> Extracted:
         parsing.raise_if_challenge(html, reading.ref.url)
         raise
     return extracted
-
-
-def matches_of(found: Extracted, page_url: str, base_url: str) -> list[DiscoveredMatch]:
-    """Raises LayoutChanged where the list has rows that are no matches; an empty list is valid."""
-    matches = [match for row in found.rows("cards") if (match := _of_card(row, page_url, base_url))]
-    if matches or not found.text("list"):
-        return matches
-    tried = ", ".join(found.layout.rows[0].selectors)
-    raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url)
-
-
-def _of_card(row: dict[str, str], page_url: str, base_url: str) -> DiscoveredMatch | None:
-    match = match_at(urljoin(page_url, row.get("link", "")), base_url)
-    if match is None:
-        return None
-    status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
-    return match.model_copy(update={"title": parsing.text(row.get("title")), "status": status})
-
-
-def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return None
-    key = _ADDRESS.search(parts.path.removeprefix(urlsplit(base_url.rstrip("/")).path))
-    if key is None:
-        return None
-    page = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
-    return DiscoveredMatch(source_event_id=key.group(1), url=page, sport=Sport.CRICKET, status=Status.UPCOMING)

@@ -11,6 +11,7 @@ from scraping.payloads import BREAKS, Phase, Status
 from scraping.policies.interval import ENDING_POLLS, Activity, PollHistory, activity_of
 from scraping.policies.milestones import ScoreProgress, is_unannounced_milestone, score_progress
 from scraping.sources import ADAPTERS
+from scraping.sources import cricket as cricket_texts
 from scraping.sources.crex import texts as crex
 from scraping.sources.espn import soccer_schemas
 from scraping.sources.espn import summary as espn
@@ -18,7 +19,6 @@ from scraping.sources.espn.schemas import MatchStatus
 from scraping.sources.espn.soccer_schemas import SoccerStatus
 from scraping.sources.espncricinfo import match_state as espncricinfo
 from scraping.sources.espncricinfo.schemas import Brief
-from scraping.sources.scoreboard import match_state as board
 from scraping.sources.sofascore import cricket_state, event
 from scraping.sources.sofascore.schemas import Status as SofascoreStatus
 from tests.factories import NOW
@@ -191,7 +191,7 @@ def sofascore_cricket(words: str) -> Phase:
 
 
 WORDS: dict[str, tuple[Callable[[str], Phase], str]] = {
-    "board": (lambda words: board._phase(LIVE, words), "Rain delay"),
+    "board": (cricket_texts.phase_in, "Rain delay"),
     "crex": (crex_says, "Innings Break"),
     "espn": (espn_cricket, "Drinks"),
     "espnsoccer": (espn_soccer, "STATUS_HALFTIME"),
