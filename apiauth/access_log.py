@@ -1,41 +1,49 @@
 """Records every request to a protected address and for a token: consumer, address, time, status, age of the data.
 
-Outside of everything that may answer in a view's place (a limit, a wrong host, an error, an unknown address), so that
-every answer is recorded. A request makes a tuple here; `access_writer` stores it.
+The middleware is outside of everything that may answer in a view's place (a limit, a wrong host, an error, an unknown
+address), so that every answer is recorded. Authentication names the caller on Django's request, admitted or not:
+`api_consumer` (primary key), `api_key_prefix`.
 
-Authentication names the caller on Django's request, admitted or not: `api_consumer` (primary key), `api_key_prefix`.
-
-REQUEST_TRACE adds one log line with request and answer, without bodies and secrets, for the requests that it names
-(none, refused, slow, all). RequestIdMiddleware omits its shorter line
-when `is_traced` is set. A flood of 429s or 503s must not fill bounded log files: a process logs one of each kind per
-consumer (and for all strangers together) in QUIET_SECONDS, with the number it left out.
+Guards against a log that slows or breaks the API: a request only appends a tuple to a bounded queue, which a thread
+stores every second. Rows and hourly sums are one transaction: a record is in both or in neither. While the database is
+away records wait, up to MAX_WAITING; beyond that the oldest are dropped, counted and reported. The end of the process
+writes what is queued, or reports it as dropped; a process that is killed loses at most the last second's records.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
-import re
+import os
+import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from collections import deque
+from collections.abc import Callable
+from multiprocessing import util as multiprocessing_util
 
 import jwt
-import orjson
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.db import DatabaseError, connection, transaction
+from django.http import HttpRequest, HttpResponseBase
+from prometheus_client import Counter
 
-from apiauth import access_records
+from apiauth import access_records, keys
 from apiauth.access_records import LONGEST_PATH, AccessRecord
-from apiauth.access_writer import writer
-from apiauth.authentication import Principal
 from apiauth.tokens import MAX_TOKEN_LENGTH
-from victoryline.lib.http.middleware import is_our_failure
-from victoryline.lib.redaction import printable, redact
+from victoryline.lib import availability, pg_wait
+from victoryline.lib.availability import DATABASE_AWAY
+
+logger = logging.getLogger(__name__)
 
 LOGGED_PREFIXES = ("/api/", "/cricket-data", "/token")
 OPEN = ("/api/schema", "/api/docs")
-PREFIX = re.compile(r"(?:vl_)?(?P<prefix>[0-9a-f]{12})(?:[._]|$)", re.ASCII)
+BATCH = 500
+FLUSH_SECONDS = 1.0
+MAX_WAITING = 10_000
+WARN_EVERY_SECONDS = 60.0
+# For each database call at the end of a process, which is killed a few seconds later.
+LAST_SECONDS = 2.0
+dropped_total = Counter("api_access_log_dropped_total", "Access-log rows that could not be kept.")
 
 
 class AccessLogMiddleware:
@@ -43,55 +51,38 @@ class AccessLogMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not is_logged(request.path):
+        path = request.path
+        if not path.startswith(LOGGED_PREFIXES) or path.rstrip("/") in OPEN:
             return self.get_response(request)
         began = time.perf_counter()
         response = self.get_response(request)
-        record = record_of(request, response, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        found, headers, status = request.resolver_match, response.headers, response.status_code
+        prefix = getattr(request, "api_key_prefix", "") or (_claimed_prefix(request) if status >= 400 else "")
+        record = AccessRecord(  # by position, which takes half the time of passing names
+            time.time(),
+            getattr(request, "api_consumer", None),
+            prefix,
+            request.method or "",
+            path[:LONGEST_PATH],
+            (found.url_name or "") if found else "",
+            status,
+            headers.get("X-Data-Age-Seconds"),
+            headers.get("X-Data-State") or "",
+            seconds,
+            getattr(request, "request_id", ""),
+        )
         if settings.ACCESS_LOG_IS_SYNCHRONOUS:
             access_records.insert([record])
         else:
             writer.write(record)
-        if is_traced(request, record):
-            log_request(request, response, record)
         return response
-
-
-def is_logged(path: str) -> bool:
-    return path.startswith(LOGGED_PREFIXES) and path.rstrip("/") not in OPEN
-
-
-def record_of(request: HttpRequest, response: HttpResponseBase, seconds: float) -> AccessRecord:
-    """Passes the fields by position, which takes half the time of passing them by name."""
-    found, headers, status = request.resolver_match, response.headers, response.status_code
-    return AccessRecord(
-        time.time(),
-        getattr(request, "api_consumer", None),
-        _key_prefix(request, status),
-        request.method or "",
-        request.path[:LONGEST_PATH],
-        (found.url_name or "") if found else "",
-        status,
-        headers.get("X-Data-Age-Seconds"),
-        headers.get("X-Data-State") or "",
-        seconds,
-        getattr(request, "request_id", ""),
-    )
-
-
-def _key_prefix(request: HttpRequest, status: int) -> str:
-    """Returns the prefix of the key that was used; of a refused request, of the key that it claims."""
-    user = request.__dict__.get("user")  # Django's own is lazy, and would query the database
-    if type(user) is Principal:
-        return user.key_prefix
-    sent: str = request.__dict__.get("api_key_prefix", "")
-    return sent or (_claimed_prefix(request) if status >= 400 else "")
 
 
 def _claimed_prefix(request: HttpRequest) -> str:
     """Reads the prefix from the key or token without verifying it: it may help to find its owner."""
     if key := request.headers.get("X-API-Key", ""):
-        return _prefix_in(key)
+        return keys.prefix_in(key)
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() != "bearer" or len(token) > MAX_TOKEN_LENGTH:
         return ""
@@ -99,121 +90,142 @@ def _claimed_prefix(request: HttpRequest) -> str:
         claims = jwt.decode(token.strip(), options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError):
         return ""
-    return _prefix_in(str(claims.get("key", "")))
+    return keys.prefix_in(str(claims.get("key", "")))
 
 
-def _prefix_in(text: str) -> str:
-    found = PREFIX.match(text)
-    return found["prefix"] if found else ""
+class AccessWriter:
+    def __init__(self, max_waiting: int = MAX_WAITING) -> None:
+        self._waiting: deque[AccessRecord] = deque()
+        self._max_waiting = max_waiting
+        self._wake = threading.Event()
+        self._flushing = threading.Lock()
+        self._starting = threading.Lock()
+        self._pid = 0
+        self._stored = 0
+        self._dropped_unreported = 0
+        self._warn_again_at = 0.0
 
+    def write(self, record: AccessRecord) -> None:
+        """Queues a record. Never blocks and never raises."""
+        waiting = self._waiting
+        if len(waiting) >= self._max_waiting:
+            try:
+                waiting.popleft()
+                self._drop(1)
+            except IndexError:  # the thread was quicker: there is room
+                pass
+        waiting.append(record)
+        if len(waiting) == BATCH:  # beyond it the thread is awake, or there is no database to write to
+            self._wake.set()
+        if self._pid != os.getpid():
+            self._start()
 
-logger = logging.getLogger("victoryline.requests")
+    def flush(self) -> int:
+        """Stores queued records and returns their number; keeps them while the database is away."""
+        with self._flushing:
+            before = self._stored
+            self._flush()
+            stored = self._stored - before
+        self._report_drops()
+        return stored
 
-MOST_PARAMETERS, LONGEST_VALUE = 50, 500
-SLOW_SECONDS = 0.5
-PROBLEM = "application/problem+json"
-QUIET_STATUSES, QUIET_SECONDS = (429, 503), 10.0
+    def _flush(self) -> None:
+        while batch := [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]:
+            try:
+                self._store(batch)
+            except DATABASE_AWAY as error:
+                self._waiting.extendleft(reversed(batch))
+                availability.database.report(error)
+                self._warn_of_waiting(error)
+                break
+            except Exception:
+                self._drop(len(batch))  # a bug of ours; the thread logs it
+                raise
 
-# By consumer (None: strangers) and status: time of the last logged one, and how many were left out since.
-_logged: dict[tuple[int | None, int], tuple[float, int]] = {}
+    def _store(self, batch: list[AccessRecord]) -> None:
+        """Empties `batch`, or leaves in it what isn't stored because the database went away."""
+        if self._is_stored(batch):
+            batch.clear()
+        while batch:  # one bad row must not take its neighbours with it
+            # A consumer that was deleted a moment ago becomes NULL, as in the rows that are stored already.
+            if not self._is_stored([batch[0]]) and not self._is_stored([batch[0]._replace(consumer=None)]):
+                self._drop(1)
+            del batch[0]
 
-
-def is_traced(request: HttpRequest, record: AccessRecord) -> bool:
-    level = settings.CONFIG.request_trace
-    if level == "all":
+    def _is_stored(self, batch: list[AccessRecord]) -> bool:
+        try:
+            self._store_together(batch)
+        except DATABASE_AWAY:
+            raise
+        except DatabaseError:
+            return False
         return True
-    if record.status in QUIET_STATUSES and _is_left_out(request, record):
-        request.is_traced = True  # type: ignore[attr-defined]
-        return False
-    match level:
-        case "slow":
-            return record.status >= 400 or record.seconds >= SLOW_SECONDS
-        case "refused":
-            return record.status >= 400
-    return False
+
+    def _store_together(self, batch: list[AccessRecord]) -> None:
+        with transaction.atomic():
+            access_records.store(batch)
+        self._stored += len(batch)
+
+    def _drop(self, count: int) -> None:
+        dropped_total.inc(count)
+        self._dropped_unreported += count
+
+    def _report_drops(self) -> None:
+        if self._dropped_unreported:
+            count, self._dropped_unreported = self._dropped_unreported, 0
+            logger.error("Access-log rows were dropped", extra={"action": "access_log_dropped", "dropped_count": count})
+
+    def _warn_of_waiting(self, error: Exception) -> None:
+        if time.monotonic() >= self._warn_again_at:
+            self._warn_again_at = time.monotonic() + WARN_EVERY_SECONDS
+            logger.warning(
+                "Access log waits for the database, %d rows so far: %s",
+                len(self._waiting),
+                error,
+                extra={"action": "access_log_waits", "waiting": len(self._waiting)},
+            )
+
+    def _start(self) -> None:
+        """Starts the thread once a process, on its first record: a thread doesn't survive a fork."""
+        with self._starting:
+            if self._pid == os.getpid():
+                return
+            self._pid = os.getpid()
+        threading.Thread(target=self._run, name="access-log", daemon=True).start()
+        atexit.register(self._last_flush)
+        # Children of multiprocessing may end without atexit's handlers; this one they do run.
+        multiprocessing_util.Finalize(self, self._last_flush, exitpriority=10)
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(FLUSH_SECONDS)
+            self._wake.clear()
+            if self._waiting and not availability.database.is_away():
+                self._flush_and_disconnect(self.flush)
+
+    def _flush_and_disconnect(self, flush: Callable[[], object]) -> None:
+        """Returns the connection to the pool: the next record may be long in coming."""
+        try:
+            flush()
+        except Exception:
+            logger.exception("Access log could not be written", extra={"action": "access_log_failed"})
+        finally:
+            connection.close()
+
+    def _last_flush(self) -> None:
+        """Writes what is queued at the end of the process, within seconds; the rest is counted as dropped."""
+        has_lock = self._flushing.acquire(timeout=LAST_SECONDS)
+        try:
+            # Waiting for a database that is away would only delay the end of the process.
+            if has_lock and self._waiting and not availability.database.is_away():
+                with pg_wait.within(LAST_SECONDS):
+                    self._flush_and_disconnect(self._flush)
+        finally:
+            if has_lock:
+                self._flushing.release()
+            self._drop(len(self._waiting))
+            self._waiting.clear()
+            self._report_drops()
 
 
-def _is_left_out(request: HttpRequest, record: AccessRecord) -> bool:
-    kind = (record.consumer, record.status)
-    logged_at, count = _logged.get(kind, (0.0, 0))
-    if 0 <= record.at - logged_at < QUIET_SECONDS:
-        _logged[kind] = (logged_at, count + 1)
-        return True
-    _logged[kind] = (record.at, 0)
-    request.left_out = count  # type: ignore[attr-defined]
-    return False
-
-
-def log_request(request: HttpRequest, response: HttpResponseBase, record: AccessRecord) -> None:
-    """Never raises: a failed log line must not cost the answer."""
-    try:
-        logger.log(
-            logging.WARNING if is_our_failure(response) else logging.INFO,
-            "%s %s was answered with %d in %.1f ms",
-            printable(record.method, 8),
-            printable(record.path, LONGEST_PATH),
-            record.status,
-            record.seconds * 1000,
-            extra=_document(request, response, record),
-        )
-    except Exception:
-        logger.exception("A request could not be traced", extra={"action": "trace_failed"})
-    else:
-        request.is_traced = True  # type: ignore[attr-defined]
-
-
-def _document(request: HttpRequest, response: HttpResponseBase, record: AccessRecord) -> dict[str, Any]:
-    known = {
-        "consumer_id": record.consumer,
-        "key_prefix": record.key_prefix or None,
-        "route": record.route or None,
-        "query": _query(request) or None,
-        "data_age_seconds": record.age_seconds,
-        "data_state": record.state or None,
-        "problem": _problem(response),
-        "left_out": request.__dict__.get("left_out") or None,
-        "response_bytes": len(response.content) if isinstance(response, HttpResponse) else None,
-    }
-    return {
-        "action": "request_traced",
-        "request_id": record.request_id,
-        "method": printable(record.method, 8),
-        "path": printable(record.path, LONGEST_PATH),
-        "status": record.status,
-        "ms": round(record.seconds * 1000, 1),
-        "request_bytes": _number(request.META.get("CONTENT_LENGTH")),
-        **{name: value for name, value in known.items() if value is not None},
-        "request_headers": _headers(request.headers.items()),
-        "response_headers": _headers(response.headers.items()),
-    }
-
-
-def _number(text: str | None) -> int:
-    """Returns 0 for a Content-Length that is no number."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 18 else 0
-
-
-def _headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    return {printable(name, 80): _shown(name, value) for name, value in list(headers)[:MOST_PARAMETERS]}
-
-
-def _query(request: HttpRequest) -> str:
-    """Returns the parameters with secrets hidden, by their names and by their form."""
-    text = request.META.get("QUERY_STRING", "")[: LONGEST_VALUE * 4]
-    pairs = parse_qsl(text, keep_blank_values=True, errors="replace")[:MOST_PARAMETERS]
-    return urlencode([(printable(name, 80), _shown(name, value)) for name, value in pairs], safe="*:,-_.")
-
-
-def _shown(name: str, value: str) -> str:
-    return printable(str(redact(name, value)), LONGEST_VALUE)
-
-
-def _problem(response: HttpResponseBase) -> str | None:
-    """Returns the code of a problem document."""
-    if not isinstance(response, HttpResponse) or not response.headers.get("Content-Type", "").startswith(PROBLEM):
-        return None
-    try:
-        document = orjson.loads(response.content)
-    except orjson.JSONDecodeError:
-        return None
-    return str(document.get("code") or document.get("type", "")).rpartition("/")[2] or None
+writer = AccessWriter()

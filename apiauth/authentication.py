@@ -222,7 +222,8 @@ class BearerAuthentication(BaseAuthentication):
         principal = find(prefix)
         if principal is not None:
             # Also of a request that is refused next: the access log names its consumer.
-            request._request.api_consumer = principal.consumer_pk  # type: ignore[attr-defined]  # noqa: SLF001
+            http: Any = request._request  # noqa: SLF001
+            http.api_consumer, http.api_key_prefix = principal.consumer_pk, prefix
         if principal is None or not principal.is_admitted(timezone.now()):
             raise AuthenticationFailed(
                 "The key behind this token is revoked or expired, or your access was ended. Ask for a new key."

@@ -11,10 +11,11 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import access_log, authentication, keys, limits, tokens
+from apiauth import authentication, keys, limits, tokens
 from apiauth.models import Tier
 from scraping.documents.cache import documents
 from victoryline.lib import availability
+from victoryline.lib.http import request_log
 
 
 class Caller:
@@ -53,7 +54,7 @@ def _forget() -> None:
     authentication.forget()
     documents.clear()
     availability.database.forget()
-    access_log._logged.clear()
+    request_log._logged.clear()
     forget_open_limits()
     limiter = limits.limiter()
     limiter._memory._buckets.clear()

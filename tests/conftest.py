@@ -46,7 +46,7 @@ def pytest_unconfigure() -> None:
 
 
 def _forget_access_records() -> None:
-    from apiauth.access_writer import writer
+    from apiauth.access_log import writer
 
     writer._waiting.clear()
 

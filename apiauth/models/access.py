@@ -1,4 +1,4 @@
-"""The access log, for audit, and its hourly sums, which are kept longer. Only writer: access_writer."""
+"""The access log, for audit, and its hourly sums, which are kept longer. Only writer: access_log."""
 
 from __future__ import annotations
 

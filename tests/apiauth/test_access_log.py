@@ -13,9 +13,9 @@ from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import access_records, access_writer, keys, retention, tokens
+from apiauth import access_log, access_records, keys, retention, tokens
+from apiauth.access_log import AccessWriter
 from apiauth.access_records import AccessRecord
-from apiauth.access_writer import AccessWriter
 from apiauth.models import AccessLog, Consumer, UsageHour
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
@@ -182,13 +182,13 @@ class TestWriter:
     def test_at_its_end_reports_what_a_database_that_is_away_cannot_take(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        before, writer = access_writer.dropped_total._value.get(), AccessWriter()
+        before, writer = access_log.dropped_total._value.get(), AccessWriter()
         writer._waiting.extend(numbered(3))
         caplog.clear()
         writer._last_flush()
         assert [record.action for record in caplog.records] == ["access_log_dropped"]
         assert caplog.records[-1].dropped_count == 3
-        assert access_writer.dropped_total._value.get() - before == 3
+        assert access_log.dropped_total._value.get() - before == 3
 
     @pytest.mark.fault
     def test_at_its_end_reports_what_a_database_that_has_just_gone_did_not_take(
@@ -196,14 +196,14 @@ class TestWriter:
     ) -> None:
         writer = AccessWriter()
         writer._waiting.extend(numbered(3))
-        monkeypatch.setattr(access_writer, "connection", Mock())  # it belongs to the test
+        monkeypatch.setattr(access_log, "connection", Mock())  # it belongs to the test
         monkeypatch.setattr(access_records, "insert", Mock(side_effect=OperationalError("refused")))
         writer._last_flush()
         assert [record.action for record in caplog.records] == ["access_log_waits", "access_log_dropped"]
 
     @pytest.mark.fault
     def test_at_its_end_does_not_wait_for_a_database_that_is_frozen(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(access_writer, "LAST_SECONDS", 0.01)
+        monkeypatch.setattr(access_log, "LAST_SECONDS", 0.01)
         writer, is_storing, thaws = AccessWriter(), threading.Event(), threading.Event()
 
         def freeze(batch: list[AccessRecord]) -> None:
@@ -212,14 +212,14 @@ class TestWriter:
 
         monkeypatch.setattr(writer, "_store_together", freeze)
         writer._waiting.extend(numbered(2))
-        before = access_writer.dropped_total._value.get()
+        before = access_log.dropped_total._value.get()
         with ThreadPoolExecutor(1) as pool:
             pool.submit(writer.flush)
             assert is_storing.wait(30)
             writer._waiting.append(numbered(3)[2])
             writer._last_flush()
             thaws.set()
-        assert access_writer.dropped_total._value.get() - before == 1
+        assert access_log.dropped_total._value.get() - before == 1
 
     def test_at_its_end_waits_for_its_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
         writer, is_at_it, goes_on = AccessWriter(), threading.Event(), threading.Event()
@@ -247,30 +247,30 @@ class TestWriter:
     def test_at_its_end_bounds_the_wait_for_the_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
         writer, waits = AccessWriter(), Mock()
         monkeypatch.setattr(writer, "_store_together", lambda _: waits(pg_wait._thread.seconds))
-        monkeypatch.setattr(access_writer, "connection", Mock())  # it belongs to the test
+        monkeypatch.setattr(access_log, "connection", Mock())  # it belongs to the test
         writer._waiting.extend(numbered(1))
         writer._last_flush()
-        waits.assert_called_once_with(access_writer.LAST_SECONDS)
+        waits.assert_called_once_with(access_log.LAST_SECONDS)
 
     @pytest.mark.fault
     def test_drops_the_oldest_beyond_the_bound_and_counts_them(self, caplog: pytest.LogCaptureFixture) -> None:
-        before = access_writer.dropped_total._value.get()
+        before = access_log.dropped_total._value.get()
         writer = AccessWriter(max_waiting=5)
         writer._start = lambda: None  # the thread would write behind the test's transaction
         for one in numbered(8):
             writer.write(one)
         assert writer.flush() == 5
         assert AccessLog.objects.order_by("pk").first().duration_ms == 3
-        assert access_writer.dropped_total._value.get() - before == 3
+        assert access_log.dropped_total._value.get() - before == 3
         assert [record.action for record in caplog.records] == ["access_log_dropped"]
 
     def test_records_lost_by_a_bug_are_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        before, writer = access_writer.dropped_total._value.get(), AccessWriter()
+        before, writer = access_log.dropped_total._value.get(), AccessWriter()
         writer._waiting.extend(numbered(3))
         monkeypatch.setattr(access_records, "insert", Mock(side_effect=RuntimeError("a mistake of ours")))
         with pytest.raises(RuntimeError):
             writer.flush()
-        assert access_writer.dropped_total._value.get() - before == 3
+        assert access_log.dropped_total._value.get() - before == 3
 
     def test_one_bad_row_does_not_take_its_neighbours_with_it(self) -> None:
         writer = AccessWriter()
@@ -416,7 +416,7 @@ class TestThread:
         monkeypatch.setattr(access_records, "store", fail)
 
         def run() -> bool:
-            writer._flush_and_disconnect()
+            writer._flush_and_disconnect(writer.flush)
             return connection.connection is None
 
         with ThreadPoolExecutor(1) as another:

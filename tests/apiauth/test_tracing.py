@@ -11,9 +11,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import access_log, authentication
+from apiauth import authentication
 from tests.api_fixtures import Caller
 from tests.factories import make_match, make_ref
+from victoryline.lib.http import request_log
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("NFR-020")]
 
@@ -29,7 +30,7 @@ def traced(caplog: pytest.LogCaptureFixture, settings: Any, monkeypatch: pytest.
 
         def level(self, trace: str, slow_ms: int = 500) -> None:
             settings.CONFIG = settings.CONFIG.model_copy(update={"request_trace": trace})
-            monkeypatch.setattr(access_log, "SLOW_SECONDS", slow_ms / 1000)
+            monkeypatch.setattr(request_log, "SLOW_SECONDS", slow_ms / 1000)
 
     return Traced()
 
@@ -63,7 +64,7 @@ class TestLevels:
         authentication.forget()
         assert [caller.get("/api/v1/matches").status_code for _ in range(5)] == [200, 429, 429, 429, 429]
         assert len([each for each in caplog.records if each.name == "victoryline.requests"]) == 1
-        monkeypatch.setattr(access_log, "QUIET_SECONDS", 0)
+        monkeypatch.setattr(request_log, "QUIET_SECONDS", 0)
         caller.get("/api/v1/matches")
         assert [vars(line).get("left_out") for line in traced()] == [None, 3]
 
@@ -136,12 +137,12 @@ class TestLine:
         anonymous.get("/api/v1/matches?" + "a=%00%ED%A0%80&" * 200, headers={"X-Odd": "\x07" * 3000})
         (line,) = traced()
         assert json.dumps(line.query).isascii()
-        assert len(line.request_headers["X-Odd"]) <= access_log.LONGEST_VALUE
+        assert len(line.request_headers["X-Odd"]) <= request_log.LONGEST_VALUE
 
     def test_failing_to_log_does_not_cost_the_answer(
         self, caller: Caller, traced: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(access_log, "_query", lambda _: 1 / 0)
+        monkeypatch.setattr(request_log, "_query", lambda _: 1 / 0)
         traced.level("all")
         assert caller.get("/api/v1/matches").status_code == 200
         assert "trace_failed" in [getattr(each, "action", "") for each in caplog.records]

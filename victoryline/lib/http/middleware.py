@@ -1,7 +1,6 @@
 """The project's own middleware: request ids, problem documents, and a chain in which API requests skip page middleware.
 
-Each request has one id: in its answer, log lines, problem document and access log row. Every refusal and failure has
-one log line with the id: that of `RequestIdMiddleware` or, where requests are traced, that of the trace.
+Each request has one id: in its answer, log lines, problem document and access log row.
 
 Sessions, messages, logins, form tokens and static files cost an API request more than its answer did. Two middlewares
 enclose them in settings.MIDDLEWARE: at `ApiShortcut` a request to the API leaves the chain and goes on at
@@ -11,7 +10,6 @@ policy, two metrics) is done here.
 
 from __future__ import annotations
 
-import logging
 import random
 import re
 import threading
@@ -28,9 +26,7 @@ from structlog.contextvars import bound_contextvars
 from victoryline.lib import availability
 from victoryline.lib.http.error_pages import CONSOLE_PREFIX, answer, is_for_programs
 from victoryline.lib.http.headers import RateLimit
-from victoryline.lib.redaction import printable
-
-logger = logging.getLogger("victoryline.requests")
+from victoryline.lib.http.request_log import log_request
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -50,7 +46,7 @@ _being_built = threading.local()  # Django builds the middleware chain from its 
 
 
 class RequestIdMiddleware:
-    """Sets `request.request_id`: the client's own, else a random one."""
+    """Sets `request.request_id`: the client's own, else a random one. Logs the request, if it is to be logged."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -59,38 +55,13 @@ class RequestIdMiddleware:
         offered = request.headers.get(REQUEST_ID, "")
         request_id = offered if ACCEPTED_ID.fullmatch(offered) else f"{_random.getrandbits(128):032x}"
         request.request_id = request_id  # type: ignore[attr-defined]
+        began = time.perf_counter()
         with bound_contextvars(request_id=request_id):
             response = self.get_response(request)
-            if response.status_code >= 400 and not getattr(request, "is_traced", False):
-                _log_refusal(request, response, request_id)
+            if response.status_code >= 400 or settings.CONFIG.request_trace in ("slow", "all"):
+                log_request(request, response, time.perf_counter() - began)
         response.headers[REQUEST_ID] = request_id
         return response
-
-
-def is_our_failure(response: HttpResponseBase) -> bool:
-    """Returns True for a 5xx, except a refusal because of the client's own `max_age`."""
-    return response.status_code >= 500 and "X-Data-State" not in response.headers
-
-
-def _log_refusal(request: HttpRequest, response: HttpResponseBase, request_id: str) -> None:
-    status = response.status_code
-    consumer: int | None = getattr(request, "api_consumer", None)
-    method, path = printable(request.method or "", 8), printable(request.path, 200)
-    logger.log(
-        logging.WARNING if is_our_failure(response) else logging.INFO,
-        "%s %s was answered with %d",
-        method,
-        path,
-        status,
-        extra={
-            "action": "request_refused" if status < 500 else "request_failed",
-            "request_id": request_id,
-            "method": method,
-            "path": path,
-            "status": status,
-            **({} if consumer is None else {"consumer_id": consumer}),
-        },
-    )
 
 
 class ResponseMiddleware:
