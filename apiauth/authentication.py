@@ -208,7 +208,7 @@ class BearerAuthentication(BaseAuthentication):
             raise
         except DatabaseAway:
             # The token may be valid, so nothing is counted; the answer shows the address's limit.
-            _set_rate_limit(request, limiter().peek(*_stranger(request)))
+            _set_rate_limit(request, limiter().check(Check(*_stranger(request), is_counted=False))[0])
             raise
 
     def _authenticate(self, request: Request, header: str) -> tuple[Principal, str]:

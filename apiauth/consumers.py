@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from apiauth import revoked
 from apiauth.errors import NotFoundError, RefusedError
@@ -29,19 +28,16 @@ class Change:
 
 def check_limit(tier: str, requests_per_minute: int | None) -> None:
     """Requires a number for the tier custom, and none for the others: the configuration sets theirs."""
-    if tier != Tier.CUSTOM:
-        if requests_per_minute is not None:
-            raise RefusedError(
-                f"Requests a minute are for the tier custom only; the tier {tier} has the limit of the configuration. "
-                "Leave the number out, or choose the tier custom.",
-                field="requests_per_minute",
-            )
-        return
-    if requests_per_minute is None or not 1 <= requests_per_minute <= MAX_PER_MINUTE:
-        raise RefusedError(
-            f"The tier custom needs its requests a minute: a whole number from 1 to {MAX_PER_MINUTE}.",
-            field="requests_per_minute",
+    reason = ""
+    if tier != Tier.CUSTOM and requests_per_minute is not None:
+        reason = (
+            f"Requests a minute are for the tier custom only; the tier {tier} has the limit of the configuration. "
+            "Leave the number out, or choose the tier custom."
         )
+    if tier == Tier.CUSTOM and not 1 <= (requests_per_minute or 0) <= MAX_PER_MINUTE:
+        reason = f"The tier custom needs its requests a minute: a whole number from 1 to {MAX_PER_MINUTE}."
+    if reason:
+        raise RefusedError(reason, field="requests_per_minute")
 
 
 def check_name(name: str) -> None:
@@ -54,7 +50,7 @@ def check_name(name: str) -> None:
 
 
 def find(name: str) -> Consumer:
-    consumer = _named(name).first()
+    consumer = Consumer.objects.filter(name=name).first()
     if consumer is None:
         raise NotFoundError.of("consumer", name, Consumer.objects.values_list("name", flat=True))
     return consumer
@@ -62,15 +58,13 @@ def find(name: str) -> Consumer:
 
 def ensure(name: str, wanted: Change, *, now: datetime, actor: str) -> Consumer:
     """Returns the consumer of this name, created if there is none, changed where other values are wanted."""
+    check_name(name)
     with transaction.atomic():
-        tier = wanted.tier or Tier.STANDARD
-        if not _named(name).exists():
-            check_name(name)
-            check_limit(tier, wanted.requests_per_minute)
-        consumer, is_new = Consumer.objects.get_or_create(
-            name=name,
-            defaults={"tier": tier, "requests_per_minute": wanted.requests_per_minute, "created_at": now},
-        )
+        tier, per_minute = wanted.tier or Tier.STANDARD, wanted.requests_per_minute
+        if not Consumer.objects.filter(name=name).exists():
+            check_limit(tier, per_minute)
+        defaults = {"tier": tier, "requests_per_minute": per_minute, "created_at": now}
+        consumer, is_new = Consumer.objects.get_or_create(name=name, defaults=defaults)
         return consumer if is_new else change(consumer, wanted, now=now, actor=actor)
 
 
@@ -82,10 +76,7 @@ def change(consumer: Consumer, wanted: Change, *, now: datetime, actor: str) -> 
         per_minute = consumer.requests_per_minute
     check_limit(tier, per_minute)
     fields: dict[str, object] = {"tier": tier, "requests_per_minute": per_minute}
-    if wanted.is_active is not None:
-        fields["is_active"] = wanted.is_active
-    if wanted.contact is not None:
-        fields["contact"] = wanted.contact
+    fields |= {name: getattr(wanted, name) for name in ("is_active", "contact") if getattr(wanted, name) is not None}
     changes = {name: value for name, value in fields.items() if getattr(consumer, name) != value}
     if changes:
         for name, value in changes.items():
@@ -106,8 +97,3 @@ def announce(consumer: Consumer, changes: dict[str, object], *, now: datetime, a
     consumer_changed.send(
         sender=Consumer, consumer=consumer.name, changes=changes, prefixes=prefixes, actor=actor, now=now
     )
-
-
-def _named(name: str) -> QuerySet[Consumer]:
-    """PostgreSQL raises an error for a text with NUL in it."""
-    return Consumer.objects.none() if "\x00" in name else Consumer.objects.filter(name=name)

@@ -1,7 +1,6 @@
 """Errors of apiauth. Nothing was changed; the message gives the reason and the next step.
 
 RefusedError
-├── UnknownScopeError
 └── NotFoundError       no consumer or key of this name; the message names the nearest ones
 """
 
@@ -17,10 +16,6 @@ class RefusedError(ValueError):
     def __init__(self, message: str, *, field: str = "") -> None:
         super().__init__(message)
         self.field = field
-
-
-class UnknownScopeError(RefusedError):
-    """A key can't be given a scope that doesn't exist."""
 
 
 class NotFoundError(RefusedError):

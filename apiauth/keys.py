@@ -23,7 +23,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apiauth import consumers, revoked
-from apiauth.errors import NotFoundError, RefusedError, UnknownScopeError
+from apiauth.errors import NotFoundError, RefusedError
 from apiauth.models import ApiKey, Consumer, Tier
 from apiauth.signals import key_issued, key_revoked, key_rotated
 from victoryline.lib.availability import DATABASE_AWAY
@@ -71,8 +71,13 @@ def issue(
     actor: str = UNNAMED_OPERATOR,
 ) -> IssuedKey:
     """Issues a key for the consumer, which is created or moved to this tier as needed. Raises RefusedError."""
-    wanted = _checked_scopes(scopes)
-    _check_expiry(expires_at, now)
+    wanted = sorted(set(scopes))
+    if not wanted:
+        raise RefusedError(f"A key needs at least one scope of {', '.join(SCOPES)}.", field="scopes")
+    if unknown := [scope for scope in wanted if scope not in SCOPES]:
+        raise RefusedError(f"There is no scope {', '.join(unknown)}; there are {', '.join(SCOPES)}.", field="scopes")
+    if expires_at is not None and not now < expires_at <= now + LONGEST_LIFE:
+        raise RefusedError("A key must expire in the future, at most ten years from now.", field="expires_at")
     _check_text("label", label, LONGEST_LABEL)
     with transaction.atomic():
         change = consumers.Change(tier=tier, requests_per_minute=requests_per_minute)
@@ -94,12 +99,6 @@ def verify(text: str, now: datetime) -> ApiKey | None:
     return key if key and is_right and key.is_usable(now) else None
 
 
-def prefix_of(text: str) -> str:
-    """Returns the prefix of a text that has the form of a key, else an empty text."""
-    parts = KEY_FORMAT.fullmatch(text)
-    return parts["prefix"] if parts else ""
-
-
 def prefix_in(text: str) -> str:
     """Returns the prefix, from a whole key or from a part of it as people type it; empty where there is none."""
     found = re.match(r"(?:vl_)?([0-9a-f]{1,16})(?:[._]|$)", text.strip(), re.ASCII)
@@ -109,13 +108,13 @@ def prefix_in(text: str) -> str:
 def find(text: str) -> ApiKey:
     """Returns the key with this prefix, in any state. Accepts a whole key as well."""
     prefix = prefix_in(text)
-    key = ApiKey.objects.select_related("consumer").filter(prefix=prefix).first() if prefix else None
     if not prefix:
         # The text may be a whole key, sent by mistake: it must not appear in the message, and then in a log.
         raise NotFoundError(
             "That is not the prefix of a key, which is the 12 letters and digits between `vl_` and the dot. "
             "manage.py api_keys list --all lists all of them."
         )
+    key = ApiKey.objects.select_related("consumer").filter(prefix=prefix).first()
     if key is None:
         raise NotFoundError.of("key", prefix, ApiKey.objects.values_list("prefix", flat=True))
     return key
@@ -134,10 +133,10 @@ def state_of(key: ApiKey, now: datetime) -> KeyState:
     return KeyState.EXPIRES_SOON if is_soon else KeyState.IN_USE
 
 
-def others_in_use(key: ApiKey, now: datetime) -> int:
-    """Returns the number of other keys that its consumer can use now."""
-    others = ApiKey.objects.filter(consumer=key.consumer_id).exclude(pk=key.pk).select_related("consumer")
-    return sum(other.is_usable(now) for other in others)
+def usable(consumer: Consumer, now: datetime, *, without: Iterable[ApiKey] = ()) -> int:
+    """Returns the number of keys that the consumer can use now, `without` some of them."""
+    others = consumer.keys.select_related("consumer").exclude(pk__in=[key.pk for key in without])
+    return sum(key.is_usable(now) for key in others)
 
 
 def touch(key: ApiKey, now: datetime) -> None:
@@ -157,7 +156,14 @@ def rotate(*, prefix: str, overlap: timedelta, now: datetime, actor: str = UNNAM
         raise RefusedError("The overlap must be from 0 hours to a year.", field="overlap_hours")
     with transaction.atomic():
         old = find(prefix)
-        _check_rotatable(old, now)
+        if old.revoked_at is not None:
+            raise RefusedError(f"The key {old.prefix} is revoked, which is final. Issue a new one.")
+        if old.replaced_by is not None:
+            successor = old.replaced_by.prefix
+            raise RefusedError(f"The key {old.prefix} was rotated already: rotate its successor {successor}.")
+        if old.expires_at is not None and old.expires_at <= now:
+            raise RefusedError(f"The key {old.prefix} has expired. Issue a new one.")
+        _check_active(old.consumer)
         life = old.expires_at - old.created_at if old.expires_at else None
         issued = _make(
             old.consumer, old.scopes, label=old.label, now=now, expires_at=now + life if life is not None else None
@@ -203,8 +209,8 @@ def issue_demo_key() -> str:
     """Issues a key for the demo on this machine and revokes the demo's earlier ones."""
     now = timezone.now()
     with transaction.atomic():
-        for old in ApiKey.objects.filter(consumer__name=DEMO_CONSUMER, revoked_at__isnull=True):
-            revoke(prefix=old.prefix, now=now)
+        for demo in Consumer.objects.filter(name=DEMO_CONSUMER):
+            revoke_all(demo, now=now)
         Consumer.objects.filter(name=DEMO_CONSUMER).update(is_active=True)
         issued = issue(consumer_name=DEMO_CONSUMER, scopes=SCOPES, now=now)
     return issued.text
@@ -226,22 +232,6 @@ def _make(
     return IssuedKey(text=f"vl_{prefix}.{secret}", key=key)
 
 
-def _checked_scopes(scopes: Iterable[str]) -> list[str]:
-    wanted = sorted(set(scopes))
-    if not wanted:
-        raise UnknownScopeError(f"A key needs at least one scope of {', '.join(SCOPES)}.", field="scopes")
-    if unknown := [scope for scope in wanted if scope not in SCOPES]:
-        raise UnknownScopeError(
-            f"There is no scope {', '.join(unknown)}; there are {', '.join(SCOPES)}.", field="scopes"
-        )
-    return wanted
-
-
-def _check_expiry(expires_at: datetime | None, now: datetime) -> None:
-    if expires_at is not None and not now < expires_at <= now + LONGEST_LIFE:
-        raise RefusedError("A key must expire in the future, at most ten years from now.", field="expires_at")
-
-
 def _check_text(field: str, text: str, longest: int) -> None:
     if len(text) > longest or (text and not text.isprintable()):
         raise RefusedError(f"The {field} must be one line of at most {longest} characters.", field=field)
@@ -253,16 +243,6 @@ def _check_active(consumer: Consumer) -> None:
             f"{consumer.name} is inactive, so a key would be refused. Make it active first: "
             f"manage.py api_keys consumer {consumer.name!r} --active."
         )
-
-
-def _check_rotatable(key: ApiKey, now: datetime) -> None:
-    if key.revoked_at is not None:
-        raise RefusedError(f"The key {key.prefix} is revoked, which is final. Issue a new one.")
-    if key.replaced_by is not None:
-        raise RefusedError(f"The key {key.prefix} was rotated already: rotate its successor {key.replaced_by.prefix}.")
-    if key.expires_at is not None and key.expires_at <= now:
-        raise RefusedError(f"The key {key.prefix} has expired. Issue a new one.")
-    _check_active(key.consumer)
 
 
 def _hash(secret: str) -> str:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from cachetools import TTLCache
 from django.conf import settings
 from prometheus_client import Counter
 from redis import Redis
@@ -67,13 +68,14 @@ class Limiter:
         """Counts one request, if there is room for it."""
         return self.check(Check(bucket, per_minute))[0]
 
-    def peek(self, bucket: str, per_minute: int) -> Decision:
-        """Returns whether there is room for a request, without counting one."""
-        return self.check(Check(bucket, per_minute, is_counted=False))[0]
-
     def check(self, *checks: Check) -> list[Decision]:
         """Returns a decision for each bucket; all of them cost one round trip."""
-        return [_decision(check.limit, count) for check, count in zip(checks, self._counts(checks), strict=True)]
+        decisions = []
+        for (_, limit, _), (had_room, window) in zip(checks, self._counts(checks), strict=True):
+            reset_at = math.ceil(time.time() + window.length - window.elapsed)
+            rate_limit = RateLimit(limit, max(0, limit - window.used()), reset_at)
+            decisions.append(Decision(had_room, rate_limit, 0.0 if had_room else window.seconds_until_room(limit)))
+        return decisions
 
     def _counts(self, checks: tuple[Check, ...]) -> list[Count]:
         if self._redis is not None and self._availability is not None:
@@ -84,12 +86,6 @@ class Limiter:
                     self._availability.report(error)
             fallback_total.inc()
         return self._memory.check(checks)
-
-
-def _decision(limit: int, count: Count) -> Decision:
-    window = count.window
-    rate_limit = RateLimit(limit, max(0, limit - window.used()), math.ceil(time.time() + window.seconds_left()))
-    return Decision(count.had_room, rate_limit, 0.0 if count.had_room else window.seconds_until_room(limit))
 
 
 @cache
@@ -113,17 +109,15 @@ class Window(NamedTuple):
     def used(self) -> int:
         return int(self.previous * (self.length - self.elapsed) / self.length) + self.current
 
-    def seconds_left(self) -> float:
-        return self.length - self.elapsed
-
     def seconds_until_room(self, limit: int) -> float:
         """Returns how long until one more request fits, if none comes in between."""
+        seconds_left = self.length - self.elapsed
         if self.used() < limit:
             return 0.0
         if self.current < limit:
             # The previous window's weight falls evenly; rounding down admits just below the whole number.
-            return max(0.0, self.seconds_left() - (limit - self.current) * self.length / self.previous) + TICK_SECONDS
-        return self.seconds_left() + self.length * (1 - limit / self.current) + TICK_SECONDS
+            return max(0.0, seconds_left - (limit - self.current) * self.length / self.previous) + TICK_SECONDS
+        return seconds_left + self.length * (1 - limit / self.current) + TICK_SECONDS
 
 
 class Count(NamedTuple):
@@ -134,12 +128,13 @@ class Count(NamedTuple):
 
 
 class MemoryWindows:
-    """The counters of this process, in the order in which their windows began: the oldest are evicted first."""
+    """The counters of this process; beyond MAX_BUCKETS those whose window began first are evicted."""
 
     def __init__(self, length: float = WINDOW_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._length, self._clock = length, clock
         self._lock = threading.Lock()
-        self._buckets: dict[str, list[Any]] = {}  # start of the window, its count, the previous count
+        # By bucket: start of the window, its count, the previous count.
+        self._buckets: TTLCache[str, list[Any]] = TTLCache(MAX_BUCKETS, 2 * length, timer=clock)
 
     def check(self, checks: Sequence[Check]) -> list[Count]:
         now = self._clock()
@@ -148,8 +143,11 @@ class MemoryWindows:
 
     def _check(self, bucket: str, limit: int, is_counted: bool, now: float) -> Count:
         kept, length = self._buckets.get(bucket), self._length
-        if kept is None or not 0.0 <= now - kept[0] < length:
-            kept = self._next_window(bucket, kept, now, is_kept=is_counted)
+        if kept is None or now - kept[0] >= length:
+            is_next = kept is not None and now - kept[0] < 2 * length
+            kept = [kept[0] + length, 0, kept[1]] if kept and is_next else [now, 0, 0]
+            if is_counted:
+                self._buckets[bucket] = kept
         start, current, previous = kept
         window = Window(previous, current, now - start, length)
         if window.used() >= limit:
@@ -158,26 +156,6 @@ class MemoryWindows:
             kept[1] = current + 1
             window = Window(previous, current + 1, now - start, length)
         return Count(True, window)
-
-    def _next_window(self, bucket: str, kept: list[Any] | None, now: float, *, is_kept: bool) -> list[Any]:
-        if kept is None or now - kept[0] >= 2 * self._length:
-            window = [now, 0, 0]
-        elif now < kept[0]:  # a clock that was set back
-            window = [now, kept[1], kept[2]]
-        else:
-            window = [kept[0] + self._length, 0, kept[1]]
-        if is_kept:
-            self._buckets.pop(bucket, None)
-            self._buckets[bucket] = window
-            self._evict(now)
-        return window
-
-    def _evict(self, now: float) -> None:
-        while self._buckets:
-            first = next(iter(self._buckets))
-            if now - self._buckets[first][0] < 2 * self._length and len(self._buckets) <= MAX_BUCKETS:
-                return
-            del self._buckets[first]
 
 
 # KEYS: the buckets. ARGV: a window's length in milliseconds; for each bucket its limit, and 1 to count or 0 to read.

@@ -23,16 +23,14 @@ NAME = "victoryline:revoked:"
 
 def note(prefixes: Iterable[str]) -> bool:
     """Writes the notes; returns whether it succeeded."""
-    names = [NAME + prefix for prefix in prefixes]
 
     def write(client: Redis) -> bool:
         pipeline = client.pipeline(transaction=False)
-        for name in names:
-            pipeline.set(name, 1, ex=LIFETIME_SECONDS)
-        pipeline.execute()
-        return True
+        for prefix in prefixes:
+            pipeline.set(NAME + prefix, 1, ex=LIFETIME_SECONDS)
+        return bool(pipeline.execute())
 
-    return bool(names) and _in_redis(write)
+    return _in_redis(write)
 
 
 def take_back(prefixes: Iterable[str]) -> None:
@@ -45,6 +43,11 @@ def is_noted(prefix: str) -> bool:
     return _in_redis(lambda client: bool(client.exists(NAME + prefix)))
 
 
+@cache
+def _client(url: str) -> Redis:
+    return Redis.from_url(url, **availability.BOUNDED)
+
+
 def _in_redis(action: Callable[[Redis], bool]) -> bool:
     """Returns False when Redis is away or fails."""
     url = settings.CONFIG.redis_url
@@ -55,8 +58,3 @@ def _in_redis(action: Callable[[Redis], bool]) -> bool:
     except (RedisError, OSError) as error:
         availability.redis(url).report(error)
         return False
-
-
-@cache
-def _client(url: str) -> Redis:
-    return Redis.from_url(url, **availability.BOUNDED)

@@ -13,7 +13,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -56,6 +56,7 @@ class KeyRing:
     """All known keys, the current one first."""
 
     keys: tuple[SigningKey, ...]
+    version: tuple[int, int, int] = (0, 0, 0)  # of the file: mtime, size, inode; a rename may keep two of them
 
     @property
     def current(self) -> SigningKey:
@@ -66,27 +67,21 @@ class KeyRing:
         return next((key for key in self.keys if key.id == key_id and key.verifies(now)), None)
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    ring: KeyRing
-    version: tuple[int, int, int] = (0, 0, 0)  # of the file: mtime, size, inode; a rename may keep two of them
-
-
 _lock = threading.Lock()
-_loaded: _Loaded | None = None
+_ring: KeyRing | None = None
 _reload_at = 0.0
 
 
 def key_ring(*, reload: bool = False) -> KeyRing:
     """Returns the present keys; the same object as before while nothing has changed."""
-    global _loaded, _reload_at  # noqa: PLW0603 - one ring a process
-    loaded = _loaded
-    if loaded is not None and not reload and time.monotonic() < _reload_at:
-        return loaded.ring
+    global _ring, _reload_at  # noqa: PLW0603 - one ring a process
+    ring = _ring
+    if ring is not None and not reload and time.monotonic() < _reload_at:
+        return ring
     with _lock:
-        _loaded = _load(_loaded)
+        _ring = _load(_ring)
         _reload_at = time.monotonic() + RELOAD_SECONDS
-        return _loaded.ring
+        return _ring
 
 
 def is_from_environment() -> bool:
@@ -110,12 +105,13 @@ def rotate_file(now: datetime, *, keeps_old: bool = True, actor: str = "operator
 
     def rotated(before: str) -> str:
         nonlocal replaced
-        old, *older = _parse(before).keys
+        old, *older = _parse(before)
         replaced = old.id
-        retired = [replace(old, retired_at=now), *(key for key in older if key.verifies(now))]
-        return _as_text(secret, retired if keeps_old else [])
+        retired = [replace(old, retired_at=now), *(key for key in older if key.verifies(now))] if keeps_old else []
+        lines = [f"{as_utc_iso(key.retired_at)} {key.secret}" for key in retired if key.retired_at is not None]
+        return "\n".join([secret, *lines]) + "\n"
 
-    rewrite_private(_path(), rotated)
+    rewrite_private(settings.JWT_SIGNING_KEY_FILE, rotated)
     signing_key_rotated.send(
         sender=KeyRing,
         kid=key_id(secret),
@@ -130,40 +126,31 @@ def rotate_file(now: datetime, *, keeps_old: bool = True, actor: str = "operator
 @register()
 def check_signing_keys(app_configs: Sequence[AppConfig] | None = None, **options: Any) -> list[CheckMessage]:
     """Django system check: warns of keys that make tokens easy to forge."""
-    current = settings.JWT_SIGNING_KEY
-    found: list[CheckMessage] = []
+    current, warnings = settings.JWT_SIGNING_KEY, {}
     if any(len(key.encode()) < SHORTEST_BYTES for key in (current, *settings.JWT_PREVIOUS_KEYS) if key):
-        found.append(
-            Warning(
-                f"A key in JWT_SIGNING_KEY or JWT_PREVIOUS_KEYS has fewer than {SHORTEST_BYTES} bytes: with one token "
-                "it can be found by trying, and then tokens can be forged.",
-                hint=NEW_KEY_HINT,
-                id="apiauth.W001",
-            )
+        warnings["apiauth.W001"] = (
+            f"A key in JWT_SIGNING_KEY or JWT_PREVIOUS_KEYS has fewer than {SHORTEST_BYTES} bytes: with one token it "
+            "can be found by trying, and then tokens can be forged."
         )
     if current and current == settings.SECRET_KEY:
-        found.append(
-            Warning(
-                "JWT_SIGNING_KEY is the same as SECRET_KEY: with one leak both tokens and sessions can be forged.",
-                hint=NEW_KEY_HINT,
-                id="apiauth.W002",
-            )
+        warnings["apiauth.W002"] = (
+            "JWT_SIGNING_KEY is the same as SECRET_KEY: with one leak both tokens and sessions can be forged."
         )
-    return found
+    return [Warning(text, hint=NEW_KEY_HINT, id=name) for name, text in warnings.items()]
 
 
-def _load(known: _Loaded | None) -> _Loaded:
+def _load(known: KeyRing | None) -> KeyRing:
     if is_from_environment():
         secrets_ = (settings.JWT_SIGNING_KEY, *settings.JWT_PREVIOUS_KEYS)
         keys = tuple(SigningKey(key_id(secret), secret) for secret in secrets_)
-        return known if known is not None and known.ring.keys == keys else _Loaded(KeyRing(keys))
-    path = _path()
+        return known if known is not None and known.keys == keys else KeyRing(keys)
+    path: Path = settings.JWT_SIGNING_KEY_FILE
     try:
         facts = path.stat()
         version = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
         if known is not None and known.version == version:
             return known
-        return _Loaded(_parse(path.read_text(encoding="utf-8")), version)
+        return KeyRing(_parse(path.read_text(encoding="utf-8")), version)
     except (OSError, ValueError) as error:
         if known is None:
             raise
@@ -173,43 +160,25 @@ def _load(known: _Loaded | None) -> _Loaded:
         return known
 
 
-def _path() -> Path:
-    path: Path = settings.JWT_SIGNING_KEY_FILE
-    return path
-
-
-def _parse(text: str) -> KeyRing:
-    first, *rest = text.strip().splitlines() or [""]
-    if not first.strip():
-        raise ValueError(f"{_path()} holds no key. Remove it and start again: a new one is made, and all tokens end.")
-    retired = [
-        key for number, line in enumerate(rest, start=2) if (key := _parse_retired(line.strip(), number)) is not None
-    ]
-    return KeyRing((SigningKey(key_id(first.strip()), first.strip()), *retired))
-
-
-def _parse_retired(line: str, number: int) -> SigningKey | None:
-    """Returns None for a line that can't be read: only the tokens of that key are lost."""
-    moment, _, secret = line.partition(" ")
-    try:
-        retired_at = datetime.fromisoformat(moment)
-    except ValueError:
-        retired_at = None
-    if retired_at is None or retired_at.tzinfo is None or not secret.strip():
-        if line:
-            logger.warning(
-                "Line %s of %s is not a time and a key, and is left out",
-                number,
-                _path(),
-                extra={"action": "signing_keys"},
-            )
-        return None
-    return SigningKey(key_id(secret.strip()), secret.strip(), retired_at=retired_at)
-
-
-def _as_text(current: str, retired: Iterable[SigningKey]) -> str:
-    lines = [f"{as_utc_iso(key.retired_at)} {key.secret}" for key in retired if key.retired_at is not None]
-    return "\n".join([current, *lines]) + "\n"
+def _parse(text: str) -> tuple[SigningKey, ...]:
+    """Leaves out lines that can't be read: only the tokens of those keys are lost."""
+    path = settings.JWT_SIGNING_KEY_FILE
+    first, *rest = [line.strip() for line in text.strip().splitlines()] or [""]
+    if not first:
+        raise ValueError(f"{path} holds no key. Remove it and start again: a new one is made, and all tokens end.")
+    keys = [SigningKey(key_id(first), first)]
+    for number, line in enumerate(rest, start=2):
+        moment, _, secret = line.partition(" ")
+        try:
+            retired_at = datetime.fromisoformat(moment)
+        except ValueError:
+            retired_at = None
+        if retired_at is not None and retired_at.tzinfo is not None and secret:
+            keys.append(SigningKey(key_id(secret), secret, retired_at=retired_at))
+        elif line:
+            text = "Line %s of %s is not a time and a key, and is left out"
+            logger.warning(text, number, path, extra={"action": "signing_keys"})
+    return tuple(keys)
 
 
 def _longest_token_life() -> timedelta:

@@ -145,21 +145,17 @@ def read(text: str) -> str:
     known = _verified.get(digest)
     if known is not None and known.ring is ring and time.time() < known.expires + CLOCK_LEEWAY_SECONDS:
         return known.prefix
-    token = _verify(text)
-    prefix = str(token["key"])
-    with _lock:
-        _verified[digest] = _Verified(prefix, float(token["exp"]), ring)
-    return prefix
-
-
-def _verify(text: str) -> ConsumerToken:
     try:
-        return ConsumerToken(text)  # type: ignore[arg-type]  # annotated as a Token, it is the text
+        token = ConsumerToken(text)  # type: ignore[arg-type]  # annotated as a Token, it is the text
     except BadTokenError:
         raise
     except (TokenError, ValueError, TypeError, ArithmeticError, OSError) as error:
         # All but the first: times that are text or no calendar can hold, which PyJWT lets pass.
         raise BadTokenError(_message(error)) from error
+    prefix = str(token["key"])
+    with _lock:
+        _verified[digest] = _Verified(prefix, float(token["exp"]), ring)
+    return prefix
 
 
 def _message(error: BaseException | None) -> str:

@@ -122,7 +122,7 @@ class GenerateToken(ApiView):
         text = str(request.headers.get("X-API-Key") or sent.validated_data.get("api_key") or "")
         if not text:
             raise BadParameter("api_key", "Send the API key as `api_key` in a JSON body, or as the header X-API-Key.")
-        prefix, key = keys.prefix_of(text), keys.verify(text, now)
+        prefix, key = keys.prefix_in(text), keys.verify(text, now)
         http.api_key_prefix = prefix  # type: ignore[attr-defined]  # for the access log
         if key is None:
             raise wrong_key(http, prefix)

@@ -231,7 +231,6 @@ class TestSetConsumer:
             (["acme", "--requests-per-minute", "5"], "for the tier custom only"),
             (["acme", "--contact", "no address"], "mail address"),
             (["acne", "--inactive"], "Did you mean acme"),
-            (["\x00", "--inactive"], "There is no consumer"),
         ],
     )
     def test_refuses_with_a_reason(self, arguments: list[str], why: str) -> None:

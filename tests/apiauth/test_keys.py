@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from apiauth import consumers, keys
-from apiauth.errors import NotFoundError, RefusedError, UnknownScopeError
+from apiauth.errors import NotFoundError, RefusedError
 from apiauth.keys import KeyState
 from apiauth.models import ApiKey, Consumer, Tier
 from apiauth.signals import key_issued
@@ -71,10 +71,6 @@ class TestIssue:
         Consumer.objects.update(is_active=False)
         with pytest.raises(RefusedError, match="acme is inactive"):
             issue()
-
-    def test_refuses_a_scope_by_a_name_of_its_own(self) -> None:
-        with pytest.raises(UnknownScopeError):
-            issue(scopes=["fly"])
 
     def test_announces_the_key_but_not_its_secret(self) -> None:
         heard: list[dict[str, object]] = []

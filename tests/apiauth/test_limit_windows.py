@@ -149,15 +149,6 @@ class TestMemory:
         assert len(memory._buckets) == 50
         assert "caller 199" in memory._buckets
 
-    def test_a_clock_that_is_set_back_grants_nothing_more(self) -> None:
-        memory, clock = new_memory()
-        while take(memory):
-            pass
-        clock.now -= 3600
-        assert not take(memory)
-        clock.now += LENGTH + 1
-        assert take(memory)
-
 
 @pytest.mark.scaled
 @pytest.mark.requirement("FR-027")

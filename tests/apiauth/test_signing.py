@@ -63,7 +63,7 @@ def make(key: ApiKey) -> str:
 
 def forget_loaded_keys() -> None:
     """As in a process that has just started."""
-    signing._loaded = None
+    signing._ring = None
 
 
 def kid(token: str) -> str:

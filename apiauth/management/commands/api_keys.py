@@ -67,7 +67,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"api_key": issued.text, **_document(issued.key)}))
             return
         self.stdout.write(_instructions(issued))
-        if others := keys.others_in_use(issued.key, now):
+        if others := keys.usable(issued.key.consumer, now, without=[issued.key]):
             noun = "key" if others == 1 else "keys"
             self.stdout.write(f"{options['name']} has {others} other {noun}, which can still be used.")
 
