@@ -32,6 +32,10 @@ class Sums:
     age_seconds_total: float = 0.0
     age_seconds_most: float = 0.0
 
+    @classmethod
+    def of_row(cls, row: UsageHour) -> Sums:
+        return cls(*(getattr(row, name) for name in COLUMNS))
+
     @property
     def answered(self) -> int:
         """Requests answered in full."""
@@ -65,6 +69,18 @@ def hours(since: datetime, until: datetime, *, consumer: int | None = None) -> d
 def days(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[date, Sums]:
     rows = _rows(since, until, consumer).annotate(day=TruncDay("hour", tzinfo=UTC))
     return {day.date(): sums for day, sums in _grouped(rows, "day").items()}
+
+
+def first_day(now: datetime) -> datetime:
+    """Returns the start of the first of the DAYS_SHOWN."""
+    return day_of(now) - DAY * (DAYS_SHOWN - 1)
+
+
+def last_days(now: datetime, *, consumer: int | None = None) -> dict[date, Sums]:
+    """Returns sums of each of the last DAYS_SHOWN days."""
+    first = first_day(now)
+    found = days(first, now, consumer=consumer)
+    return {day: found.get(day, NOTHING) for day in ((first + DAY * number).date() for number in range(DAYS_SHOWN))}
 
 
 def routes(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[str, Sums]:

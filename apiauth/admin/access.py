@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Count, Max, Q, QuerySet
+from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.html import format_html
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from apiauth import consumers, keys
 from apiauth.admin import key_pages
@@ -23,7 +22,18 @@ from apiauth.errors import RefusedError
 from apiauth.keys import KeyState
 from apiauth.limits import tier_limit
 from apiauth.models import ApiKey, Consumer
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, HistoryInline, username
+from victoryline.lib.admin import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    NEWS,
+    ConsoleAdmin,
+    HistoryAdmin,
+    HistoryInline,
+    choice_filter,
+    column,
+    username,
+)
 
 STATE_COLOURS = {
     KeyState.IN_USE.value: GOOD,
@@ -35,53 +45,46 @@ STATE_COLOURS = {
 }
 
 
-class ShownState:
-    """Columns of a key's state and scopes."""
-
-    @display(description="state", label=STATE_COLOURS)  # type: ignore[untyped-decorator]
-    def shown_state(self, key: ApiKey) -> str:
-        return keys.state_of(key, timezone.now()).value
-
-    @admin.display(description="scopes")
-    def shown_scopes(self, key: ApiKey) -> str:
-        return ", ".join(key.scopes) or "-"
-
-
-class StateFilter(admin.SimpleListFilter):
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("usable", "can be used"), ("soon", "expires within 7 days"), ("ended", "has ended")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
-        now = timezone.now()
-        has_ended = Q(revoked_at__isnull=False) | Q(expires_at__lte=now)
-        match self.value():
-            case "usable":
-                return queryset.exclude(has_ended).filter(consumer__is_active=True)
-            case "soon":
-                is_soon = Q(expires_at__lte=now + keys.EXPIRES_SOON, replaced_by__isnull=True)
-                return queryset.exclude(has_ended).filter(is_soon)
-            case "ended":
-                return queryset.filter(has_ended)
-        return queryset
+STATE = column("state", lambda key: keys.state_of(key, timezone.now()).value, label=STATE_COLOURS)
+SCOPES = column("scopes", lambda key: ", ".join(key.scopes) or "-")
+HAS_ENDED = Q(revoked_at__isnull=False) | Q(expires_at__lte=Now())
+StateFilter = choice_filter(
+    "state",
+    {
+        "usable": ("can be used", lambda: ~HAS_ENDED & Q(consumer__is_active=True)),
+        "soon": (
+            "expires within 7 days",
+            lambda: ~HAS_ENDED & Q(expires_at__lte=timezone.now() + keys.EXPIRES_SOON, replaced_by__isnull=True),
+        ),
+        "ended": ("has ended", lambda: HAS_ENDED),
+    },
+)
 
 
-class KeyInline(ShownState, HistoryInline):
+def _link_to_key(key: ApiKey) -> str:
+    """Links to the page with Rotate and Revoke; unfold's own link shows only on hover."""
+    url = reverse("admin:apiauth_apikey_change", args=[key.pk])
+    return format_html('<a class="underline" href="{}">{}</a>', url, key.prefix)
+
+
+def _usage_links(consumer: Consumer) -> str:
+    return format_html(
+        '<a class="underline" href="{}?consumer__id__exact={}">charts</a>, '
+        '<a class="underline" href="{}?consumer__id__exact={}">access log</a>',
+        *(reverse("admin:apiauth_usagehour_changelist"), consumer.pk),
+        *(reverse("admin:apiauth_accesslog_changelist"), consumer.pk),
+    )
+
+
+class KeyInline(HistoryInline):
     model = ApiKey
     fk_name = "consumer"
     fields = ("to_key", "label", "shown_state", "shown_scopes", "created_at", "expires_at", "last_used_at")
     readonly_fields = fields
     ordering = ("-created_at",)
     verbose_name_plural = "keys"
-
-    @admin.display(description="prefix")
-    def to_key(self, key: ApiKey) -> str:
-        """Links to the page with Rotate and Revoke; unfold's own link shows only on hover."""
-        return format_html(
-            '<a class="underline" href="{}">{}</a>', reverse("admin:apiauth_apikey_change", args=[key.pk]), key.prefix
-        )
+    to_key = column("prefix", _link_to_key)
+    shown_state, shown_scopes = STATE, SCOPES
 
 
 class ConsumerForm(forms.ModelForm):  # type: ignore[type-arg]  # unfold's admin wants the class itself
@@ -122,6 +125,10 @@ class ConsumerAdmin(ConsoleAdmin):
     inlines = (KeyInline,)
     actions_detail = ("issue_key",)
     none_yet = "No consumers yet. Add one, then issue a key for it."
+    shown_limit = column("requests a minute", lambda row: row.requests_per_minute or tier_limit(row.tier))
+    keys_in_use = column("keys in use", lambda row: row.usable_keys if row.is_active else 0, ordering="usable_keys")
+    last_used = column("last token", lambda row: row.keys_last_used_at or "-", ordering="keys_last_used_at")
+    asked = column("requests", _usage_links)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Consumer]:
         rows: QuerySet[Consumer] = super().get_queryset(request)
@@ -129,28 +136,6 @@ class ConsumerAdmin(ConsoleAdmin):
         return rows.annotate(
             usable_keys=Count("keys", filter=Q(keys__revoked_at__isnull=True) & is_current),
             keys_last_used_at=Max("keys__last_used_at"),
-        )
-
-    @admin.display(description="requests a minute")
-    def shown_limit(self, consumer: Consumer) -> int:
-        return consumer.requests_per_minute or tier_limit(consumer.tier)
-
-    @admin.display(description="keys in use", ordering="usable_keys")
-    def keys_in_use(self, consumer: Any) -> int:
-        return int(consumer.usable_keys) if consumer.is_active else 0
-
-    @admin.display(description="last token", ordering="keys_last_used_at")
-    def last_used(self, consumer: Any) -> str:
-        moment: datetime | None = consumer.keys_last_used_at
-        return date_format(moment, "DATETIME_FORMAT") if moment else "-"
-
-    @admin.display(description="requests")
-    def asked(self, consumer: Consumer) -> str:
-        return format_html(
-            '<a class="underline" href="{}?consumer__id__exact={}">charts</a>, '
-            '<a class="underline" href="{}?consumer__id__exact={}">access log</a>',
-            *(reverse("admin:apiauth_usagehour_changelist"), consumer.pk),
-            *(reverse("admin:apiauth_accesslog_changelist"), consumer.pk),
         )
 
     def get_fields(self, request: HttpRequest, obj: Consumer | None = None) -> Any:
@@ -178,12 +163,11 @@ class ConsumerAdmin(ConsoleAdmin):
 
     @action(description="Issue a key", icon="key", permissions=["issue"])  # type: ignore[untyped-decorator]
     def issue_key(self, request: HttpRequest, object_id: Any) -> HttpResponse:
-        consumer: Consumer = _found(self, request, object_id)
-        return key_pages.issue_page(self, request, consumer)
+        return key_pages.issue_page(self, request, _found(self, request, object_id))
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ShownState, HistoryAdmin):
+class ApiKeyAdmin(HistoryAdmin):
     list_display = (
         *("prefix", "consumer", "label", "shown_state", "shown_scopes"),
         *("expires_at", "last_used_at", "created_at", "revoked_at"),
@@ -200,6 +184,7 @@ class ApiKeyAdmin(ShownState, HistoryAdmin):
     actions = ("revoke_selected",)
     actions_detail = ("rotate_one", "revoke_one")
     none_yet = "No keys yet. Open a consumer, and issue one for it."
+    shown_state, shown_scopes = STATE, SCOPES
 
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm("apiauth.change_apikey"))

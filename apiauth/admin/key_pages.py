@@ -7,7 +7,8 @@ not in an address, not in a log. So there is no redirect after the form; a form 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,7 +32,6 @@ from apiauth.models import ApiKey, Consumer
 from victoryline.lib.admin import report_outcome, username
 
 ModelAdmin = admin.ModelAdmin[Any]
-Facts = list[tuple[str, str]]
 USED_FORMS = "issued_key_forms"  # in the session: ids of forms that were sent already
 USED_FORMS_KEPT = 50
 SENT_TWICE = "This form was sent already, and its key was shown then. If it is lost, revoke it and issue another."
@@ -72,13 +72,10 @@ class RotateForm(forms.Form):
     overlap_hours = forms.FloatField(
         min_value=0,
         max_value=8760,
+        initial=keys.OVERLAP_HOURS,
         widget=UnfoldAdminDecimalFieldWidget,
         help_text="How long the old key goes on working beside the new one. 0: it ends at once.",
     )
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.fields["overlap_hours"].initial = keys.OVERLAP_HOURS
 
 
 class RevokeForm(forms.Form):
@@ -92,52 +89,60 @@ class RevokeForm(forms.Form):
 def issue_page(model_admin: ModelAdmin, request: HttpRequest, consumer: Consumer) -> HttpResponse:
     form = IssueForm(request.POST or None)
     if form.is_valid():
-        try:
-            return _key_page(model_admin, request, _issue(request, consumer, form), title=f"A new key for {consumer}")
-        except RefusedError as refusal:
-            form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
-    facts = [
-        ("Consumer", consumer.name),
-        ("Tier", _tier(consumer)),
-        ("Keys in use", str(_in_use(consumer, timezone.now()))),
-    ]
-    return _form_page(
-        model_admin,
-        request,
-        form,
-        facts,
-        title="Issue a key",
-        explanation="The key is shown once, on the next page. Only a hash of it is stored.",
-        button="Issue",
-        back=reverse("admin:apiauth_consumer_change", args=[consumer.pk]),
+        with _refusal_shown_in(form):
+            issued = _issue(request, consumer, form.cleaned_data)
+            return _key_page(model_admin, request, issued, title=f"A new key for {consumer}")
+    shown = {
+        "form": form,
+        "facts": [
+            ("Consumer", consumer.name),
+            ("Tier", _tier(consumer)),
+            ("Keys in use", str(keys.usable(consumer, timezone.now()))),
+        ],
+        "title": "Issue a key",
+        "explanation": "The key is shown once, on the next page. Only a hash of it is stored.",
+        "button": "Issue",
+        "back": reverse("admin:apiauth_consumer_change", args=[consumer.pk]),
+    }
+    return _page(model_admin, request, "key_form", shown)
+
+
+def _issue(request: HttpRequest, consumer: Consumer, wanted: dict[str, Any]) -> keys.IssuedKey:
+    now, form_id, days = timezone.now(), str(wanted["form_id"]), wanted["expires_in_days"]
+    used: list[str] = request.session.get(USED_FORMS, [])
+    if form_id in used:
+        raise RefusedError(SENT_TWICE)
+    issued = keys.issue(
+        consumer_name=consumer.name,
+        scopes=wanted["scopes"],
+        label=wanted["label"],
+        now=now,
+        expires_at=now + timedelta(days=days) if days else None,
+        actor=username(request),
     )
+    request.session[USED_FORMS] = [*used, form_id][-USED_FORMS_KEPT:]
+    return issued
 
 
 def rotate_page(model_admin: ModelAdmin, request: HttpRequest, key: ApiKey) -> HttpResponse:
     form = RotateForm(request.POST or None)
     if form.is_valid():
         overlap = timedelta(hours=form.cleaned_data["overlap_hours"])
-        try:
+        with _refusal_shown_in(form):
             issued = keys.rotate(prefix=key.prefix, overlap=overlap, now=timezone.now(), actor=username(request))
-        except RefusedError as refusal:
-            form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
-        else:
             key.refresh_from_db()
             note = f"The old key {key.prefix} and its tokens work until {_moment(key.expires_at)}."
             return _key_page(model_admin, request, issued, title=f"The new key of {key.consumer}", note=note)
-    return _form_page(
-        model_admin,
-        request,
-        form,
-        _facts(key, timezone.now()),
-        title=f"Rotate the key {key.prefix}",
-        explanation=(
-            "A new key with the same scopes, label and length of life takes its place, and is shown once, on the next "
-            "page. Until the overlap is over both work; tokens of the old one end with it."
-        ),
-        button="Rotate",
-        back=reverse("admin:apiauth_apikey_change", args=[key.pk]),
-    )
+    shown = {
+        "form": form,
+        "facts": _facts(key, timezone.now()),
+        "title": f"Rotate the key {key.prefix}",
+        "explanation": "A new key with the same scopes, label and length of life takes its place, and is shown once, "
+        "on the next page. Until the overlap is over both work; tokens of the old one end with it.",
+        "button": "Rotate",
+        "back": reverse("admin:apiauth_apikey_change", args=[key.pk]),
+    }
+    return _page(model_admin, request, "key_form", shown)
 
 
 def revoke_page(
@@ -146,91 +151,58 @@ def revoke_page(
     chosen: Sequence[ApiKey],
     *,
     is_sent: bool,
-    hidden: Facts | None = None,
+    hidden: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse | None:
     """Returns None when it is done. `hidden`: fields that select the same keys again."""
-    form = RevokeForm(request.POST if is_sent else None)
+    form, now = RevokeForm(request.POST if is_sent else None), timezone.now()
     if form.is_valid():
-        try:
-            _revoke(request, chosen, reason=form.cleaned_data["reason"])
+        reason, actor = form.cleaned_data["reason"], username(request)
+        with _refusal_shown_in(form):
+            ended = sum(keys.revoke(prefix=key.prefix, now=now, reason=reason, actor=actor) for key in chosen)
+            before = len(chosen) - ended
+            report_outcome(
+                request,
+                done=f"Revoked {ended} {'key' if ended == 1 else 'keys'}." if ended else "",
+                refused=f"{before} had been revoked already." if before else "",
+            )
             return None
-        except RefusedError as refusal:
-            form.add_error("reason", str(refusal))
-    now = timezone.now()
-    names = ", ".join(key.prefix for key in chosen)
-    return _form_page(
-        model_admin,
-        request,
-        form,
-        [fact for key in chosen for fact in [*_facts(key, now), ("Effect", _effect(key, chosen, now))]],
-        title=f"Revoke {'the key' if len(chosen) == 1 else 'keys'} {names}",
-        explanation="Every token made from it stops working within seconds, everywhere. This is final.",
-        button="Revoke",
-        back=reverse("admin:apiauth_apikey_changelist"),
-        hidden=hidden or [],
-        is_dangerous=True,
-    )
+    shown = {
+        "form": form,
+        "facts": [fact for key in chosen for fact in [*_facts(key, now), ("Effect", _effect(key, chosen, now))]],
+        "title": f"Revoke {'the key' if len(chosen) == 1 else 'keys'} {', '.join(key.prefix for key in chosen)}",
+        "explanation": "Every token made from it stops working within seconds, everywhere. This is final.",
+        "button": "Revoke",
+        "back": reverse("admin:apiauth_apikey_changelist"),
+        "hidden": hidden,
+        "is_dangerous": True,
+    }
+    return _page(model_admin, request, "key_form", shown)
 
 
-def _issue(request: HttpRequest, consumer: Consumer, form: IssueForm) -> keys.IssuedKey:
-    wanted, now = form.cleaned_data, timezone.now()
-    used: list[str] = request.session.get(USED_FORMS, [])
-    if str(wanted["form_id"]) in used:
-        raise RefusedError(SENT_TWICE)
-    issued = keys.issue(
-        consumer_name=consumer.name,
-        scopes=wanted["scopes"],
-        label=wanted["label"],
-        now=now,
-        expires_at=now + timedelta(days=wanted["expires_in_days"]) if wanted["expires_in_days"] else None,
-        actor=username(request),
-    )
-    request.session[USED_FORMS] = [*used, str(wanted["form_id"])][-USED_FORMS_KEPT:]
-    return issued
-
-
-def _revoke(request: HttpRequest, chosen: Sequence[ApiKey], *, reason: str) -> None:
-    now, actor = timezone.now(), username(request)
-    ended = sum(keys.revoke(prefix=key.prefix, now=now, reason=reason, actor=actor) for key in chosen)
-    before = len(chosen) - ended
-    report_outcome(
-        request,
-        done=f"Revoked {ended} {'key' if ended == 1 else 'keys'}." if ended else "",
-        refused=f"{before} had been revoked already." if before else "",
-    )
-
-
-def _form_page(
-    model_admin: ModelAdmin,
-    request: HttpRequest,
-    form: forms.Form,
-    facts: Facts,
-    *,
-    hidden: Facts | None = None,
-    is_dangerous: bool = False,
-    **texts: str,
-) -> HttpResponse:
-    shown = {"form": form, "facts": facts, "hidden": hidden or [], "is_dangerous": is_dangerous, **texts}
-    return _page(model_admin, request, "admin/apiauth/key_form.html", shown)
+@contextmanager
+def _refusal_shown_in(form: forms.Form) -> Iterator[None]:
+    try:
+        yield
+    except RefusedError as refusal:
+        form.add_error(refusal.field if refusal.field in form.fields else None, str(refusal))
 
 
 def _key_page(
     model_admin: ModelAdmin, request: HttpRequest, issued: keys.IssuedKey, *, title: str, note: str = ""
 ) -> HttpResponse:
-    key = issued.key
-    back = reverse("admin:apiauth_consumer_change", args=[key.consumer_id])
-    shown = {"key_text": issued.text, "key": key, "title": title, "note": note, "back": back}
-    return _page(model_admin, request, "admin/apiauth/key_shown.html", shown)
+    back = reverse("admin:apiauth_consumer_change", args=[issued.key.consumer_id])
+    shown = {"key_text": issued.text, "key": issued.key, "title": title, "note": note, "back": back}
+    return _page(model_admin, request, "key_shown", shown)
 
 
 def _page(model_admin: ModelAdmin, request: HttpRequest, template: str, shown: dict[str, Any]) -> HttpResponse:
     context = {**model_admin.admin_site.each_context(request), "opts": model_admin.opts, **shown}
-    response = TemplateResponse(request, template, context)
+    response = TemplateResponse(request, f"admin/apiauth/{template}.html", context)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def _facts(key: ApiKey, now: datetime) -> Facts:
+def _facts(key: ApiKey, now: datetime) -> list[tuple[str, str]]:
     return [
         ("Key", f"{key.prefix} ({keys.state_of(key, now).value})"),
         ("Consumer", f"{key.consumer.name} ({_tier(key.consumer)})"),
@@ -244,15 +216,10 @@ def _facts(key: ApiKey, now: datetime) -> Facts:
 def _effect(key: ApiKey, chosen: Sequence[ApiKey], now: datetime) -> str:
     if not key.is_usable(now):
         return "None: it is not in use any more."
-    gone = {each.pk for each in chosen}
-    left = sum(other.is_usable(now) for other in key.consumer.keys.select_related("consumer") if other.pk not in gone)
+    left = keys.usable(key.consumer, now, without=chosen)
     if not left:
         return f"{key.consumer.name} has no other key, and can't use the API then."
     return f"{key.consumer.name} can't use this key. {left} other {'key works' if left == 1 else 'keys work'} on."
-
-
-def _in_use(consumer: Consumer, now: datetime) -> int:
-    return sum(key.is_usable(now) for key in consumer.keys.select_related("consumer"))
 
 
 def _tier(consumer: Consumer) -> str:

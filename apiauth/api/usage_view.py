@@ -198,7 +198,7 @@ def _stored(caller: Principal, now: datetime) -> tuple[KeyStanding, UsageHistory
 
 def _history(consumer: int, now: datetime) -> UsageHistory:
     hour, today, month = usage.hour_of(now), usage.day_of(now), usage.month_of(now)
-    first = today - timedelta(days=usage.DAYS_SHOWN - 1)
+    first = usage.first_day(now)
     by_day = usage.days(min(first, month), now, consumer=consumer)
     by_route = usage.routes(first, now, consumer=consumer)
     days = [first.date() + timedelta(days=number) for number in range(usage.DAYS_SHOWN)]

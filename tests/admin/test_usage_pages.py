@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from apiauth import usage
-from apiauth.admin.usage_charts import charts, consumers_table, measure_chart, requests_chart, routes_table
+from apiauth.admin.usage import charts, consumers_table, measure_chart, requests_chart, routes_table
 from apiauth.models import AccessLog, Consumer, UsageHour
 from tests.factories import NOW
 
@@ -35,39 +35,39 @@ class TestCharts:
         asked("acme", 0, 100, not_modified=40, refused=5, throttled=10, failed=5)
         asked("acme", 3, 50)
         by_hour, by_day, *_ = charts(NOW, None)
-        data = json.loads(by_hour.data)
+        data = json.loads(by_hour["data"])
         assert [(each["label"], each["data"][-1]) for each in data["datasets"]] == [
             ("answered", 40), ("unchanged (304)", 40), ("refused (4xx)", 5), ("throttled (429)", 10),
             ("failed (5xx)", 5),
         ]  # fmt: skip
         assert data["datasets"][0]["data"][-4:] == [50, 0, 0, 40]
         assert (data["labels"][0], data["labels"][-1], len(data["labels"])) == ("13:00", "12:00", 24)
-        days = json.loads(by_day.data)
+        days = json.loads(by_day["data"])
         assert (days["labels"][-1], len(days["labels"]), days["datasets"][0]["data"][-1]) == ("10 Jan", 30, 90)
-        assert by_hour.summary.startswith("150 requests: 90 answered, 40 unchanged (304)")
+        assert by_hour["summary"].startswith("150 requests: 90 answered, 40 unchanged (304)")
 
     def test_show_one_consumer_or_all(self) -> None:
         asked("acme", 0, 100)
         asked("other", 0, 11)
-        assert charts(NOW, None)[0].summary.startswith("111 requests")
-        assert charts(NOW, consumer("other").pk)[0].summary.startswith("11 requests")
-        assert [row.name for row in consumers_table(NOW)] == ["acme", "other"]
+        assert charts(NOW, None)[0]["summary"].startswith("111 requests")
+        assert charts(NOW, consumer("other").pk)[0]["summary"].startswith("11 requests")
+        assert [row["name"] for row in consumers_table(NOW)] == ["acme", "other"]
 
     def test_show_the_mean_and_the_worst(self) -> None:
         slots = [("then", usage.Sums(requests=10, duration_ms_total=40, duration_ms_most=16)), ("now", usage.NOTHING)]
         chart = measure_chart("Time", "ms", slots, lambda sums: sums.mean_ms, lambda sums: sums.duration_ms_most)
-        mean, worst = json.loads(chart.data)["datasets"]
+        mean, worst = json.loads(chart["data"])["datasets"]
         assert (mean["data"], worst["data"]) == ([4.0, None], [16, None])
-        assert chart.summary == "4.0 ms on average, 16 ms at worst"
-        assert requests_chart("Requests", slots[1:]).summary == "no requests"
+        assert chart["summary"] == "4.0 ms on average, 16 ms at worst"
+        assert requests_chart("Requests", slots[1:])["summary"] == "no requests"
 
     def test_a_table_lists_the_most_requested_addresses(self) -> None:
         asked("acme", 0, 5, route="")
         asked("acme", 1, 50, route="match", aged=10, age_seconds_total=25.0, age_seconds_most=9.0)
         asked("acme", 24 * 40, 900, route="matches")
         first, second = routes_table(NOW, None)
-        assert (first.name, first.cells[0], first.cells[-2:]) == ("match", "50", ("2.5 s", "9.0 s"))
-        assert second.name == "(no such address)"
+        assert (first["name"], first["cells"][0], first["cells"][-2:]) == ("match", "50", ("2.5 s", "9.0 s"))
+        assert second["name"] == "(no such address)"
 
 
 class TestUsagePage:

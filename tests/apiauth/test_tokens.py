@@ -198,8 +198,8 @@ class TestCache:
     def test_checks_a_signature_once_and_the_expiry_always(self, caller: Caller, monkeypatch) -> None:
         tokens._verified.clear()
         checked: list[str] = []
-        verify = tokens._verify
-        monkeypatch.setattr(tokens, "_verify", lambda text: checked.append(text) or verify(text))
+        verify = tokens.ConsumerToken
+        monkeypatch.setattr(tokens, "ConsumerToken", lambda text: checked.append(text) or verify(text))
         assert {tokens.read(caller.token) for _ in range(3)} == {caller.key.prefix}
         assert checked == [caller.token]
         end = claims_of(caller)["exp"] + tokens.CLOCK_LEEWAY_SECONDS

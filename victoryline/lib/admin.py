@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import Field, JSONField, Model, QuerySet, URLField
+from django.db.models import Field, JSONField, Model, Q, QuerySet, URLField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.html import format_html
@@ -126,6 +126,25 @@ def presence_filter(name: str, field: str, *, absent: str, present: str) -> type
             return queryset.filter(**{f"{field}__isnull": self.value() == absent})
 
     return PresenceFilter
+
+
+def choice_filter(
+    name: str, choices: Mapping[str, tuple[str, Callable[[], Q]]], *, title: str = ""
+) -> type[admin.SimpleListFilter]:
+    """Returns a list filter by conditions. `choices`: by value of the parameter, the label and the condition."""
+
+    class ChoiceFilter(admin.SimpleListFilter):
+        parameter_name = name
+
+        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+            return [(value, label) for value, (label, _) in choices.items()]
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            chosen = choices.get(self.value() or "")
+            return queryset.filter(chosen[1]()) if chosen else queryset
+
+    ChoiceFilter.title = title or name
+    return ChoiceFilter
 
 
 def block(text: str) -> SafeString:
