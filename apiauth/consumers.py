@@ -1,4 +1,4 @@
-"""Creates and changes consumers: tier, limit, contact, access. With `keys` the only writer of their table."""
+"""Creates and changes consumers: tier, limit, access. With `keys` the only writer of their table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class Change:
     tier: Tier | None = None
     requests_per_minute: int | None = None
     is_active: bool | None = None
-    contact: str | None = None
 
 
 def check_limit(tier: str, requests_per_minute: int | None) -> None:
@@ -76,7 +75,8 @@ def change(consumer: Consumer, wanted: Change, *, now: datetime, actor: str) -> 
         per_minute = consumer.requests_per_minute
     check_limit(tier, per_minute)
     fields: dict[str, object] = {"tier": tier, "requests_per_minute": per_minute}
-    fields |= {name: getattr(wanted, name) for name in ("is_active", "contact") if getattr(wanted, name) is not None}
+    if wanted.is_active is not None:
+        fields["is_active"] = wanted.is_active
     changes = {name: value for name, value in fields.items() if getattr(consumer, name) != value}
     if changes:
         for name, value in changes.items():

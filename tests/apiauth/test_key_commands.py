@@ -56,30 +56,20 @@ class TestIssue:
         assert "other key" not in run("api_keys", "issue", "acme")
         assert "acme has 1 other key," in run("api_keys", "issue", "acme")
 
-    def test_names_the_address_of_the_running_system(self, settings, tmp_path) -> None:
-        settings.VAR_DIR = tmp_path
-        settings.CONFIG = settings.CONFIG.model_copy(update={"public_url": ""})
-        (tmp_path / "demo.json").write_text('{"url": "http://127.0.0.1:8123"}')
-        assert "curl -X POST http://127.0.0.1:8123/token/generate-token" in run("api_keys", "issue", "acme")
+    def test_names_the_public_address(self, settings) -> None:
+        settings.CONFIG = settings.CONFIG.model_copy(update={"public_url": "https://scores.example/"})
+        assert "curl -X POST https://scores.example/token/generate-token" in run("api_keys", "issue", "acme")
 
     def test_prints_json(self) -> None:
-        printed = json.loads(run("api_keys", "issue", "acme", "--json", "--expires-days", "2"))
+        printed = json.loads(run("api_keys", "issue", "acme", "--json", "--expires-in-days", "2"))
         assert printed["scopes"] == ["read"]
         assert printed["expires_at"]
         assert keys.verify(printed["api_key"], timezone.now()) is not None
-
-    @pytest.mark.parametrize("moment", ["2036-01-31", "2036-01-31T00:00:00Z", "2036-01-31T02:00:00+02:00"])
-    def test_takes_the_moment_at_which_it_expires(self, moment: str) -> None:
-        run("api_keys", "issue", "acme", "--expires-at", moment)
-        assert f"{ApiKey.objects.get().expires_at:%Y-%m-%d %H:%M}" == "2036-01-31 00:00"
 
     @pytest.mark.parametrize(
         ("arguments", "why"),
         [
             (["acme", "--expires-in-days", "0"], "from 1 to 3650"),
-            (["acme", "--expires-at", "soon"], "must be a time such as"),
-            (["acme", "--expires-at", "2036-13-45"], "must be a time such as"),
-            (["acme", "--expires-at", "2020-01-01"], "in the future"),
             (["acme", "--tier", "custom"], "custom needs its requests a minute"),
             (["acme", "--requests-per-minute", "5"], "for the tier custom only"),
             (["acme", "--label", "x" * 81], "label"),
@@ -193,7 +183,7 @@ class TestRevoke:
             raise OperationalError("connection refused\nat length")
 
         monkeypatch.setattr(keys, "find", away)
-        with pytest.raises(CommandError, match=r"can't be reached \(connection refused\)"):
+        with pytest.raises(CommandError, match=r"can't be reached .*\(connection refused\)"):
             run("api_keys", "revoke", "0123456789ab")
 
     @pytest.mark.parametrize(
@@ -213,13 +203,13 @@ class TestSetConsumer:
         )
         assert "is shut out" in run("api_keys", "consumer", "acme", "--inactive")
         assert keys.verify(issued.text, timezone.now()) is None
-        assert "may use the API" in run("api_keys", "consumer", "acme", "--active", "--contact", "ops@example.com")
+        assert "may use the API" in run("api_keys", "consumer", "acme", "--active")
         assert keys.verify(issued.text, timezone.now()) is not None
         entries = AuditEntry.objects.filter(action_type="consumer_changed").order_by("pk")
         assert [entry.metadata for entry in entries] == [
             {"tier": "custom", "requests_per_minute": 250},
             {"is_active": False},
-            {"is_active": True, "contact": "ops@example.com"},
+            {"is_active": True},
         ]
         assert entries[0].actor == "anna"
 
@@ -229,7 +219,6 @@ class TestSetConsumer:
             (["acme"], "Nothing to change"),
             (["acme", "--tier", "custom"], "custom needs its requests a minute"),
             (["acme", "--requests-per-minute", "5"], "for the tier custom only"),
-            (["acme", "--contact", "no address"], "mail address"),
             (["acne", "--inactive"], "Did you mean acme"),
         ],
     )
