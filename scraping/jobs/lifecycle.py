@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, Subquery
 
 from scraping import journal
 from scraping.errors import PayloadRejected, Transient
@@ -59,10 +59,19 @@ def expect(job_id: int, found: Mapping[Source, Sequence[DiscoveredMatch]], *, no
     job = ScrapeJob.objects.select_for_update().get(pk=job_id)
     if job.discovered_at is not None:
         return 0
-    _refuse_incomplete_list(job, sum(map(len, found.values())))
+    number, wanted = sum(map(len, found.values())), job.parameters.get("matches")
+    if not number:  # a list that is empty or too short must not become the expected matches
+        raise PayloadRejected(f"the source lists no match for {job.name}: nothing was started")
+    if wanted is not None and number != wanted:
+        raise PayloadRejected(f"{job.name} must have {wanted} matches and the source lists {number}: refused")
     refs = [ref for source, listed in found.items() for ref in discovery.refs_of(source, listed, now=now)]
     complete = complete_refs(refs)
-    tasks = journal.open_or_share([_task(ref, job, now) for ref in refs if ref.pk not in complete], now=now)
+    new = [  # with the lowest priority: live polls come first
+        journal.NewTask(ref.source_id, ref.pk, Resource.FULL, Priority.COMPLETED, run_at=now, job_id=job.pk)
+        for ref in refs
+        if ref.pk not in complete
+    ]
+    tasks = journal.open_or_share(new, now=now)
     crash_point("job.tasks")
     JobItem.objects.bulk_create(
         JobItem(job=job, ref=ref, task_id=tasks.get(ref.pk), skipped_because=complete.get(ref.pk, "")) for ref in refs
@@ -72,20 +81,6 @@ def expect(job_id: int, found: Mapping[Source, Sequence[DiscoveredMatch]], *, no
     job.finished_at = None if tasks else now
     job.save(update_fields=("discovered_at", "finished_at"))
     return len(tasks)
-
-
-def _task(ref: MatchRef, job: ScrapeJob, now: datetime) -> journal.NewTask:
-    # With the lowest priority: live polls come first.
-    return journal.NewTask(ref.source_id, ref.pk, Resource.FULL, Priority.COMPLETED, run_at=now, job_id=job.pk)
-
-
-def _refuse_incomplete_list(job: ScrapeJob, number: int) -> None:
-    """A list that is empty or too short must not become the expected matches."""
-    wanted = job.parameters.get("matches")
-    if not number:
-        raise PayloadRejected(f"the source lists no match for {job.name}: nothing was started")
-    if wanted is not None and number != wanted:
-        raise PayloadRejected(f"{job.name} must have {wanted} matches and the source lists {number}: refused")
 
 
 def refuse_half(ref_id: int, payload: Payload) -> None:
@@ -109,8 +104,19 @@ def keep_outcome(task_id: int, state: TaskState) -> int:
 def close_finished(*, now: datetime) -> list[ScrapeJob]:
     """Reopens jobs with retried tasks, keeps the outcomes of ended ones, closes jobs without an open task."""
     reopen(ScrapeTask.objects.filter(resource__in=OF_JOBS, state__in=OPEN_STATES).values_list("pk", flat=True))
-    idle = list(_idle())
-    _keep_outcomes()  # before they are closed: a closed job is not checked again
+    # Open jobs without an open task: all their items have ended, or the list of the round failed.
+    items = JobItem.objects.filter(job=OuterRef("pk"), task__state__in=OPEN_STATES)
+    lists = ScrapeTask.objects.filter(job=OuterRef("pk"), resource=Resource.ROUND)
+    jobs = ScrapeJob.objects.filter(finished_at__isnull=True).exclude(kind=JobKind.WATCH)
+    busy = Exists(items) | Exists(lists.filter(state__in=OPEN_STATES))
+    idle = list(jobs.exclude(busy).filter(Q(discovered_at__isnull=False) | Exists(lists)))
+    # Outcomes are kept before the jobs are closed: a closed job is not checked again.
+    ended = JobItem.objects.filter(job__finished_at__isnull=True, task__isnull=False)
+    changed = ended.exclude(task__state__in=OPEN_STATES).exclude(outcome=F("task__state"))
+    ids = list(changed.values_list("pk", flat=True))
+    if ids:
+        state = ScrapeTask.objects.filter(pk=OuterRef("task_id")).values("state")[:1]
+        JobItem.objects.filter(pk__in=ids).update(outcome=Subquery(state))
     if idle:
         ScrapeJob.objects.filter(pk__in=[job.pk for job in idle]).update(finished_at=now)
     return idle
@@ -122,23 +128,6 @@ def reopen(task_ids: Iterable[int]) -> int:
     jobs = Q(items__task_id__in=ids) | Q(tasks__in=ids, tasks__resource=Resource.ROUND)
     found = ScrapeJob.objects.filter(jobs, finished_at__isnull=False).values_list("pk", flat=True) if ids else ()
     return ScrapeJob.objects.filter(pk__in=list(found)).update(finished_at=None) if found else 0
-
-
-def _idle() -> QuerySet[ScrapeJob]:
-    """Returns open jobs without an open task: all their items have ended, or the list of the round failed."""
-    items = JobItem.objects.filter(job=OuterRef("pk"), task__state__in=OPEN_STATES)
-    lists = ScrapeTask.objects.filter(job=OuterRef("pk"), resource=Resource.ROUND)
-    jobs = ScrapeJob.objects.filter(finished_at__isnull=True).exclude(kind=JobKind.WATCH)
-    busy = Exists(items) | Exists(lists.filter(state__in=OPEN_STATES))
-    return jobs.exclude(busy).filter(Q(discovered_at__isnull=False) | Exists(lists))
-
-
-def _keep_outcomes() -> int:
-    ended = JobItem.objects.filter(job__finished_at__isnull=True, task__isnull=False)
-    changed = ended.exclude(task__state__in=OPEN_STATES).exclude(outcome=F("task__state"))
-    ids = list(changed.values_list("pk", flat=True))
-    state = ScrapeTask.objects.filter(pk=OuterRef("task_id")).values("state")[:1]
-    return JobItem.objects.filter(pk__in=ids).update(outcome=Subquery(state)) if ids else 0
 
 
 def retry_failed(which: TaskSelection, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:

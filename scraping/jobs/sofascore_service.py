@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from scraping import journal, names
 from scraping.matches.lineups import OTHER_SIDE, PointInTimeError
-from scraping.models import Lineup, Match, MatchRef, Priority, ScrapeTask, SnapshotType, TaskState, TeamAlias
+from scraping.models import Lineup, MatchRef, Priority, ScrapeTask, SnapshotType, TaskState, TeamAlias
 from scraping.payloads import STARTERS, Resource
 from scraping.sources import ADAPTERS
 from scraping.sources.base import HasLineups
@@ -88,7 +88,11 @@ class SofascoreScraperService:
         PointInTimeError at or after the kick-off; WrongMatch where the match is another one; NotScraped where it could
         not be read. A source that has no line-ups yet is no error: `integrity` has xi_missing = 1.
         """
-        asked = _Asked(match_id, _aware(kickoff_utc), home_team, away_team, league_id, season, _priority(priority))
+        if kickoff_utc.tzinfo is None:
+            raise ValueError("kickoff_utc has no time zone: give one, such as datetime(..., tzinfo=UTC)")
+        if priority not in PRIORITIES:
+            raise ValueError(f"priority is {priority!r}, and may be: {', '.join(PRIORITIES)}")
+        asked = _Asked(match_id, kickoff_utc, home_team, away_team, league_id, season, PRIORITIES[priority])
         task_id, ref_id = await sync_to_async(self._begin)(asked, timezone.now())
         task = await self._outcome(task_id)
         return await sync_to_async(self._result)(asked, task, ref_id)
@@ -139,27 +143,23 @@ class SofascoreScraperService:
         rows = Lineup.objects.filter(match=ref.match, source=ref.source, snapshot_type=SnapshotType.PRE_MATCH)
         kept = {row.side: row for row in rows.filter(captured_at__lt=asked.kickoff).prefetch_related("players")}
         sides: dict[str, dict[str, Any]] = {ours: _side(kept.get(_side_of(ours, ref))) for ours in OUR_SIDES}
+        adapter = ADAPTERS[ref.source.adapter_key]
+        assert isinstance(adapter, HasLineups)
+        identity = {
+            "match_id": ref.match_id,
+            "title": ref.match.title,
+            "kickoff_utc": as_utc_iso(asked.kickoff),
+            "league_id": asked.league_id,
+            "season": asked.season,
+        }
         return ScrapeResult(
             source=ref.source.key,
-            schema_version=_schema(ref, kept),
+            schema_version=next((row.payload_schema for row in kept.values()), adapter.lineup_schema),
             captured_at=captured_at,
             source_event_id=ref.source_event_id,
-            normalized=_identity(ref.match, asked) | sides,
+            normalized=identity | sides,
             integrity=_integrity(sides),
         )
-
-
-def _aware(kickoff: datetime) -> datetime:
-    if kickoff.tzinfo is None:
-        raise ValueError("kickoff_utc has no time zone: give one, such as datetime(..., tzinfo=UTC)")
-    return kickoff
-
-
-def _priority(name: str) -> Priority:
-    try:
-        return PRIORITIES[name]
-    except KeyError:
-        raise ValueError(f"priority is {name!r}, and may be: {', '.join(PRIORITIES)}") from None
 
 
 def _refuse_late(at: datetime, kickoff: datetime) -> None:
@@ -188,45 +188,20 @@ def _side_of(ours: str, ref: MatchRef) -> str:
     return OTHER_SIDE[side] if ref.is_crossed else side
 
 
-def _identity(match: Match, asked: _Asked) -> dict[str, Any]:
-    return {
-        "match_id": match.pk,
-        "title": match.title,
-        "kickoff_utc": as_utc_iso(asked.kickoff),
-        "league_id": asked.league_id,
-        "season": asked.season,
-    }
-
-
 def _side(row: Lineup | None) -> dict[str, Any]:
-    if row is None:
-        return {
-            "formation": "",
-            "is_confirmed": False,
-            "xi_missing": 1,
-            "captured_at": None,
-            "starters": [],
-            "bench": [],
-        }
     players = [
         {"player_id_ext": player.player_id_ext, **{name: getattr(player, name) for name in PLAYER_FIELDS}}
         | {"is_starter": player.is_starter}
-        for player in row.players.all()
+        for player in (row.players.all() if row else ())
     ]
     return {
-        "formation": row.formation,
-        "is_confirmed": row.is_confirmed,
-        "xi_missing": int(row.xi_missing),
-        "captured_at": as_utc_iso(row.captured_at),
+        "formation": row.formation if row else "",
+        "is_confirmed": row is not None and row.is_confirmed,
+        "xi_missing": int(row is None or row.xi_missing),
+        "captured_at": as_utc_iso(row.captured_at) if row else None,
         "starters": [player for player in players if player["is_starter"]],
         "bench": [player for player in players if not player["is_starter"]],
     }
-
-
-def _schema(ref: MatchRef, kept: Mapping[str, Lineup]) -> str:
-    adapter = ADAPTERS[ref.source.adapter_key]
-    assert isinstance(adapter, HasLineups)
-    return next((row.payload_schema for row in kept.values()), adapter.lineup_schema)
 
 
 def _integrity(sides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

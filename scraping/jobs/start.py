@@ -23,7 +23,6 @@ from victoryline.lib.crash import crash_point
 
 MAX_URLS = 500
 MAX_NUMBER = 10**12
-REQUESTER_LENGTH = 150
 MAX_URL_LENGTH = MatchRef._meta.get_field("url").max_length or 500  # noqa: SLF001 - Django's documented way to a field
 SHOWN_LENGTH = 200
 MAX_REASONS = 50
@@ -38,27 +37,6 @@ class Started:
 
     job: ScrapeJob
     is_new: bool
-
-
-@dataclass(frozen=True)
-class _Request:
-    """A job as it was requested."""
-
-    kind: JobKind
-    name: str
-    parameters: dict[str, Any]
-    sources: Sequence[Source]
-    requested_by: str
-    key: str | None
-
-    @property
-    def source(self) -> Source | None:
-        return self.sources[0] if len(self.sources) == 1 else None
-
-    def is_for(self, job: ScrapeJob) -> bool:
-        return (job.kind, job.source_id, job.parameters) == (
-            self.kind, self.source.pk if self.source else None, self.parameters
-        )  # fmt: skip
 
 
 def start_round(
@@ -77,17 +55,14 @@ def start_round(
     source = _source(source_key)
     numbers = _round(source, asked)
     parameters = {"round": numbers, **({"matches": matches} if matches is not None else {})}
-    name = f"{source.name}: {', '.join(f'{field} {number}' for field, number in numbers.items())}"
-    request = _Request(
-        JobKind.ROUND, name[:200], parameters, [source], requested_by, _unique_key(requested_by, idempotency_key)
-    )
+    name = f"{source.name}: {', '.join(f'{field} {number}' for field, number in numbers.items())}"[:200]
+    job = ScrapeJob(kind=JobKind.ROUND, name=name, parameters=parameters, requested_by=requested_by, created_at=now)
 
     def begin(job: ScrapeJob) -> None:
-        journal.open_tasks(
-            [journal.NewTask(source.pk, None, Resource.ROUND, Priority.IMMINENT, run_at=now, job_id=job.pk)], now=now
-        )
+        new = journal.NewTask(source.pk, None, Resource.ROUND, Priority.IMMINENT, run_at=now, job_id=job.pk)
+        journal.open_tasks([new], now=now)
 
-    return _start(request, begin, now=now)
+    return _start(job, [source], idempotency_key, begin)
 
 
 def start_urls(*, urls: Iterable[str], requested_by: str, now: datetime, idempotency_key: str = "") -> Started:
@@ -96,12 +71,16 @@ def start_urls(*, urls: Iterable[str], requested_by: str, now: datetime, idempot
     if not 1 <= len(given) <= MAX_URLS:
         raise Refused("urls", f"give from 1 to {MAX_URLS} addresses; these are {len(given)}")
     found = _matches_at(given)
-    listed = sorted(match.url for matches in found.values() for match in matches)
-    name = f"{len(listed)} {'match' if len(listed) == 1 else 'matches'} by address"
-    request = _Request(
-        JobKind.URLS, name, {"urls": listed}, list(found), requested_by, _unique_key(requested_by, idempotency_key)
-    )
-    return _start(request, lambda job: _now_expects(job, found, now), now=now)
+    parameters = {"urls": sorted(match.url for matches in found.values() for match in matches)}
+    number = len(parameters["urls"])
+    name = f"{number} {'match' if number == 1 else 'matches'} by address"
+    job = ScrapeJob(kind=JobKind.URLS, name=name, parameters=parameters, requested_by=requested_by, created_at=now)
+
+    def begin(job: ScrapeJob) -> None:
+        expect(job.pk, found, now=now)
+        job.refresh_from_db()
+
+    return _start(job, list(found), idempotency_key, begin)
 
 
 def _matches_at(urls: Iterable[str]) -> Found:
@@ -150,20 +129,14 @@ def _is_at(url: str, base_url: str) -> bool:
     return (given.scheme, given.netloc) == (base.scheme, base.netloc) and given.path.startswith(f"{base.path}/")
 
 
-def _now_expects(job: ScrapeJob, found: Found, now: datetime) -> None:
-    expect(job.pk, found, now=now)
-    job.refresh_from_db()
-
-
 def _source(key: str) -> Source:
     readable = {source.key: source for source in Source.objects.all() if source.adapter_key in ADAPTERS}
-    source = readable.get(key)
-    if source is None:
+    if key not in readable:
         known = ", ".join(readable)
         raise Refused("source", f"there is no source {key[:40]!r}; there are: {known or 'none, run sync_sources'}")
-    if not source.is_enabled:
-        raise Refused("source", f"{source.name} is switched off; switch it on in the admin first")
-    return source
+    if not readable[key].is_enabled:
+        raise Refused("source", f"{readable[key].name} is switched off; switch it on in the admin first")
+    return readable[key]
 
 
 def _round(source: Source, asked: Mapping[str, Any]) -> dict[str, int]:
@@ -172,61 +145,54 @@ def _round(source: Source, asked: Mapping[str, Any]) -> dict[str, int]:
         raise Refused("round", f"{source.name} has no rounds; start its matches by their addresses instead")
     wrong = [f"{name} is missing" for name in fields if name not in asked]
     wrong += [f"{str(name)[:40]} is not part of it" for name in asked if name not in fields]
-    wrong += [f"{name} must be a whole number from 1 up" for name in fields if not _is_number(asked.get(name, 1))]
+    numbers = {name: asked[name] for name in fields if name in asked}
+    wrong += [
+        f"{name} must be a whole number from 1 up"
+        for name, value in numbers.items()
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_NUMBER
+    ]
     if wrong:
         raise Refused("round", *wrong, f"a round of {source.name} is named by {', '.join(fields)}")
-    return {name: int(asked[name]) for name in fields}
+    return numbers
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_NUMBER
-
-
-def _unique_key(requested_by: str, key: str) -> str | None:
-    """Keys belong to their sender: two senders may use the same one."""
-    return hashlib.sha256(f"{requested_by}\n{key}".encode()).hexdigest() if key else None
-
-
-def _start(request: _Request, begin: Begin, *, now: datetime) -> Started:
+def _start(job: ScrapeJob, sources: Sequence[Source], key: str, begin: Begin) -> Started:
+    """Writes the job, unless there is one with its key, or an open one for the same."""
+    job.source = sources[0] if len(sources) == 1 else None
+    if key:  # keys belong to their sender: two senders may use the same one
+        job.idempotency_key = hashlib.sha256(f"{job.requested_by}\n{key}".encode()).hexdigest()
+    job.requested_by = job.requested_by[:150]
     try:
         with transaction.atomic():
-            return _start_once(request, begin, now)
+            # One request at a source at a time, so that two equal requests find each other's job.
+            rows = Source.objects.select_for_update(no_key=True).filter(pk__in=[source.pk for source in sources])
+            list(rows.order_by("pk").values_list("pk"))
+            found = _with_key(job) or _still_open(job)
+            if found is not None:
+                return Started(found, is_new=False)
+            job.save()
+            crash_point("job.created")
+            begin(job)
+            crash_point("job.begun")
     except IntegrityError:  # the same key, sent at the same moment for another source: its job exists now
-        job = _with_key(request)
-        if job is None:
+        found = _with_key(job)
+        if found is None:
             raise
-        return Started(job, is_new=False)
-
-
-def _start_once(request: _Request, begin: Begin, now: datetime) -> Started:
-    # One request at a source at a time, so that two equal requests find each other's job.
-    ids = [source.pk for source in request.sources]
-    list(Source.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
-    job = _with_key(request) or _still_open(request)
-    if job is not None:
-        return Started(job, is_new=False)
-    job = ScrapeJob.objects.create(
-        kind=request.kind,
-        name=request.name,
-        source=request.source,
-        requested_by=request.requested_by[:REQUESTER_LENGTH],
-        idempotency_key=request.key,
-        parameters=request.parameters,
-        created_at=now,
-    )
-    crash_point("job.created")
-    begin(job)
-    crash_point("job.begun")
+        return Started(found, is_new=False)
     return Started(job, is_new=True)
 
 
-def _with_key(request: _Request) -> ScrapeJob | None:
-    job = ScrapeJob.objects.filter(idempotency_key=request.key).first() if request.key else None
-    if job is not None and not request.is_for(job):
-        raise KeyReused(job.pk)
-    return job
+def _with_key(job: ScrapeJob) -> ScrapeJob | None:
+    found = ScrapeJob.objects.filter(idempotency_key=job.idempotency_key).first() if job.idempotency_key else None
+    if found is not None and not _is_same(found, job):
+        raise KeyReused(found.pk)
+    return found
 
 
-def _still_open(request: _Request) -> ScrapeJob | None:
-    jobs = ScrapeJob.objects.filter(kind=request.kind, source=request.source, finished_at__isnull=True).order_by("-pk")
-    return next((job for job in jobs if request.is_for(job)), None)
+def _still_open(job: ScrapeJob) -> ScrapeJob | None:
+    jobs = ScrapeJob.objects.filter(kind=job.kind, source=job.source, finished_at__isnull=True).order_by("-pk")
+    return next((one for one in jobs if _is_same(one, job)), None)
+
+
+def _is_same(one: ScrapeJob, other: ScrapeJob) -> bool:
+    return (one.kind, one.source_id, one.parameters) == (other.kind, other.source_id, other.parameters)

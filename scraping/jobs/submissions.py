@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from django.db.models import Q, QuerySet
 from scraping import names
 from scraping.errors import PayloadRejected
 from scraping.jobs.submission_schema import SentMatch, event_id_at
+from scraping.journal import Claim
 from scraping.matches import discovery, ingest, late_updates
 from scraping.matches.events import EventChanges
 from scraping.matches.reconcile.states import SIDES, team_name
@@ -79,10 +80,30 @@ def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash:
     known = _known(sender, keys)
     if known:
         return _again(known, body_hash)
-    source = _source()
+    source = Source.objects.filter(key=PUSHED).first()
+    if source is None or not source.is_enabled:
+        raise SwitchedOff("Sending data in is switched off here. Nothing was taken; ask the operators of this service")
     try:
         with transaction.atomic():
-            written = _store(source, dict(zip(keys, matches, strict=True)), sender, body_hash, now)
+            # As for any source: a match that is known from another source gets a ref more.
+            ids = [event_id_at(sender.id, match.match_id) for match in matches]
+            listed = [
+                match.listed(source_event_id=event_id, url=f"{source.base_url.rstrip('/')}/{event_id}")
+                for event_id, match in zip(ids, matches, strict=True)
+            ]
+            refs = {ref.source_event_id: ref for ref in discovery.refs_of(source, listed, now=now)}
+            written = [
+                Submission.objects.create(
+                    sender=sender.id,
+                    sender_name=sender.name[:120],
+                    idempotency_key=own_key,
+                    body_hash=body_hash,
+                    body=match.model_dump(mode="json"),
+                    ref=refs[event_id],
+                    created_at=now,
+                )
+                for own_key, event_id, match in zip(keys, ids, matches, strict=True)
+            ]
             crash_point("submit.written")
     except IntegrityError:  # the same request, sent at the same time, was faster
         known = _known(sender, keys)
@@ -113,59 +134,13 @@ def _again(known: list[Submission], body_hash: str) -> Accepted:
     return Accepted(known, is_new=False)
 
 
-def _source() -> Source:
-    source = Source.objects.filter(key=PUSHED).first()
-    if source is None or not source.is_enabled:
-        raise SwitchedOff("Sending data in is switched off here. Nothing was taken; ask the operators of this service")
-    return source
-
-
-def _store(
-    source: Source, matches: Mapping[str, SentMatch], sender: Sender, body_hash: str, now: datetime
-) -> list[Submission]:
-    refs = _refs_of(source, list(matches.values()), sender, now)
-    return [
-        Submission.objects.create(
-            sender=sender.id,
-            sender_name=sender.name[:120],
-            idempotency_key=key,
-            body_hash=body_hash,
-            body=match.model_dump(mode="json"),
-            ref=refs[event_id_at(sender.id, match.match_id)],
-            created_at=now,
-        )
-        for key, match in matches.items()
-    ]
-
-
-def _refs_of(source: Source, matches: Sequence[SentMatch], sender: Sender, now: datetime) -> dict[str, MatchRef]:
-    """Finds or creates the refs, as for any source: a match that is known from another source gets a ref more."""
-    names = [event_id_at(sender.id, match.match_id) for match in matches]
-    listed = [
-        match.listed(source_event_id=name, url=f"{source.base_url.rstrip('/')}/{name}")
-        for name, match in zip(names, matches, strict=True)
-    ]
-    return {ref.source_event_id: ref for ref in discovery.refs_of(source, listed, now=now)}
-
-
-@dataclass(frozen=True)
-class Writing:
-    """The task that writes submissions into a match."""
-
-    task_id: int
-    worker_id: str
-    had_failures: bool
-    pace: Pace
-    now: datetime
-
-
-def write_waiting(ref_id: int, writing: Writing) -> list[Submission]:
+def write_waiting(ref_id: int, claim: Claim, *, pace: Pace, now: datetime) -> list[Submission]:
     """Writes the waiting submissions of a match in their order, inside the transaction that finishes the task.
 
     One that is invalid is refused with its reason; the others are written all the same.
     """
     waiting = Submission.objects.filter(ref_id=ref_id, state=SubmissionState.ACCEPTED).order_by("pk")[:AT_ONCE]
-    return [_write(one, writing) for one in waiting]
+    return [_write(one, claim, pace, now) for one in waiting]
 
 
 def forgotten(now: datetime) -> QuerySet[MatchRef]:
@@ -183,14 +158,16 @@ def end_forgotten(ref_id: int, *, now: datetime) -> bool:
     return True
 
 
-def _write(one: Submission, writing: Writing) -> Submission:
+def _write(one: Submission, claim: Claim, pace: Pace, now: datetime) -> Submission:
+    one.state, one.result = SubmissionState.REFUSED, {}
     try:
         with transaction.atomic():
-            reason, result = _ingest(one, writing)
+            one.reason, one.result = _ingest(one, claim, pace, now)
+        one.state = SubmissionState.DONE
     except DATABASE_AWAY:
         raise
     except PayloadRejected as refusal:
-        return _end(one, SubmissionState.REFUSED, str(refusal), {}, writing)
+        one.reason = str(refusal)
     except Exception:  # otherwise it would block all later ones
         logger.exception(
             "Submission %s of %s could not be written and is refused",
@@ -198,32 +175,25 @@ def _write(one: Submission, writing: Writing) -> Submission:
             one.sender_name,
             extra={"action": "submission_failed", "submission_id": str(one.submission_id)},
         )
-        return _end(one, SubmissionState.REFUSED, OUR_FAULT, {}, writing)
-    return _end(one, SubmissionState.DONE, reason, result, writing)
-
-
-def _end(one: Submission, state: SubmissionState, reason: str, result: dict[str, Any], writing: Writing) -> Submission:
-    one.state, one.reason, one.result = state, reason[:REASON_LENGTH], result
-    one.task_id, one.finished_at = writing.task_id, writing.now
+        one.reason = OUR_FAULT
+    one.reason, one.task_id, one.finished_at = one.reason[:REASON_LENGTH], claim.task_id, now
     one.save(update_fields=("state", "reason", "result", "task", "finished_at"))
     crash_point("submit.ended")
     return one
 
 
-def _ingest(one: Submission, writing: Writing) -> tuple[str, dict[str, Any]]:
+def _ingest(one: Submission, claim: Claim, pace: Pace, now: datetime) -> tuple[str, dict[str, Any]]:
     """Returns a remark for the sender, and the result."""
     ref = MatchRef.objects.select_related("match", "source").get(pk=one.ref_id)
     sent = SentMatch.model_validate(one.body)
     payload = sent.payload(source=PUSHED, source_event_id=ref.source_event_id, received_at=one.created_at)
     _refuse_unfit(ref, payload)
-    attempt = ingest.Attempt(
-        writing.worker_id, payload.captured_at, writing.had_failures, now=writing.now, data_source=MANUAL
-    )
+    attempt = ingest.Attempt(claim.worker_id, payload.captured_at, claim.attempt > 1, now=now, data_source=MANUAL)
     if ref.captured_at is not None and payload.captured_at < ref.captured_at:
-        changes = late_updates.replay(payload, ref_id=ref.pk, pace=writing.pace, attempt=attempt)
+        changes = late_updates.replay(payload, ref_id=ref.pk, pace=pace, attempt=attempt)
         ref.match.refresh_from_db(fields=("sequence",))
         return OLD, _result(ref.match.sequence, bool(changes.served), changes, is_taken=False)
-    ingested = ingest.apply(payload, ref_id=ref.pk, pace=writing.pace, attempt=attempt)
+    ingested = ingest.apply(payload, ref_id=ref.pk, pace=pace, attempt=attempt)
     reason = "" if ingested.is_taken else PROVISIONAL
     return reason, _result(ingested.sequence, ingested.is_changed, ingested.events, is_taken=ingested.is_taken)
 

@@ -184,11 +184,8 @@ def write_submissions(claim: Claim, engine: Engine) -> None:
     bind_contextvars(match_id=ref.key)
     engine.progress(claim, Stage.CAPTURED)
     now = timezone.now()
-    writing = submissions.Writing(
-        claim.task_id, claim.worker_id, had_failures=claim.attempt > 1, pace=engine.policies.pace, now=now
-    )
     with journal.finishing(claim, now=now):
-        ended = submissions.write_waiting(ref.pk, writing)
+        ended = submissions.write_waiting(ref.pk, claim, pace=engine.policies.pace, now=now)
         is_forgotten = not ended and submissions.end_forgotten(ref.pk, now=now)
         crash_point("ingest.applied")
     engine.progress(claim, Stage.PERSISTED)
