@@ -90,7 +90,9 @@ def _descend(match: Match, now: datetime) -> bool:
     has_data = has_new_reading(match)
     until = match.last_scraper_update if has_data and match.last_scraper_update else now
     seconds = max(0.0, (until - since).total_seconds())
-    source_key = _latest_source(match) if has_data else ""
+    read = [ref for ref in match.refs.all() if ref.captured_at is not None]
+    newest = max(read, key=lambda ref: ref.captured_at or match.created_at, default=None) if has_data else None
+    source_key = newest.source.key if newest else ""
     logger.log(
         logging.WARNING if rung is Rung.FROZEN else logging.INFO,
         "%s after %.0f s of silence%s; last step of the ladder: %s",
@@ -109,12 +111,6 @@ def _descend(match: Match, now: datetime) -> bool:
 def _key(match: Match) -> str:
     """Returns the match's key at its first source, for the log."""
     return next((ref.key for ref in match.refs.all()), str(match.pk))
-
-
-def _latest_source(match: Match) -> str:
-    """Returns the source with the newest reading."""
-    read = [ref for ref in match.refs.all() if ref.captured_at is not None]
-    return max(read, key=lambda ref: ref.captured_at or match.created_at).source.key if read else ""
 
 
 def _release_called_in(now: datetime) -> int:

@@ -18,7 +18,7 @@ from scraping.recovery.silent_matches import is_behind_breaker, watched_refs
 ACTOR = "the scheduler"
 # However many matches are silent, a source's session is changed and a worker's browser replaced at most once in these
 # shares of the staleness threshold.
-SESSION_AGAIN_SHARE, BROWSER_AGAIN_SHARE = 0.2, 1.0
+AGAIN_SHARES = {OrderKind.FRESH_SESSION: 0.2, OrderKind.RECYCLE_BROWSER: 1.0}
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,12 @@ class StepResult:
 
 def take_step(match: Match, rung: Rung, context: StepContext) -> StepResult:
     refs = watched_refs(match)
-    if rung is Rung.HINT:
-        return _hint_again(refs, context.now)
+    if rung is Rung.HINT:  # of a waiting task; a match without one is due at once
+        waiting = ScrapeTask.objects.filter(ref__in=refs, resource=Resource.SCORECARD, state=TaskState.PENDING)
+        hinted = waiting.filter(run_at__lte=context.now).update(hinted_at=None)
+        planned = MatchRef.objects.filter(pk__in=[ref.pk for ref in refs if not is_behind_breaker(ref, context.now)])
+        poll_times.make_due(planned.exclude(tasks__in=waiting), context.now)
+        return StepResult("its task is hinted again", {"hinted": hinted})
     if rung is Rung.SESSION:
         return _change_session(refs, context)
     if rung is Rung.BROWSER:
@@ -51,24 +55,14 @@ def take_step(match: Match, rung: Rung, context: StepContext) -> StepResult:
     return StepResult("no step has helped: it is served as frozen, an alert is raised, and its scraper is replaced", {})
 
 
-def _hint_again(refs: Sequence[MatchRef], now: datetime) -> StepResult:
-    """Repeats the hint of a waiting task; makes a match without one due at once."""
-    waiting = ScrapeTask.objects.filter(ref__in=refs, resource=Resource.SCORECARD, state=TaskState.PENDING)
-    hinted = waiting.filter(run_at__lte=now).update(hinted_at=None)
-    planned = MatchRef.objects.filter(pk__in=[ref.pk for ref in refs if not is_behind_breaker(ref, now)])
-    poll_times.make_due(planned.exclude(tasks__in=waiting), now)
-    return StepResult("its task is hinted again", {"hinted": hinted})
-
-
 def _change_session(refs: Sequence[MatchRef], context: StepContext) -> StepResult:
     """Starts the match over with a visit in a fresh session. Other matches keep their state."""
     keys = sorted({ref.source.key for ref in refs})
     given = [
-        order.pk
+        order
         for worker_id in context.workers
         for key in keys
-        if not _was_issued_recently(OrderKind.FRESH_SESSION, worker_id, key, SESSION_AGAIN_SHARE, context)
-        and (order := _order(OrderKind.FRESH_SESSION, worker_id, key, context.now))
+        if (order := _order(OrderKind.FRESH_SESSION, worker_id, key, f"a match at {key} is silent", context))
     ]
     MatchRef.objects.filter(pk__in=[ref.pk for ref in refs]).update(
         read_mode="", read_mode_reason="silent: starting over", read_mode_since=context.now
@@ -78,36 +72,37 @@ def _change_session(refs: Sequence[MatchRef], context: StepContext) -> StepResul
 
 def _change_browser(match: Match, refs: Sequence[MatchRef], context: StepContext) -> StepResult:
     """Replaces the browser of the worker that reads the match; of all workers where that is unknown."""
-    reading = set(
-        Scraper.objects.filter(ref__in=refs, stopped_at__isnull=True).values_list("worker_id", flat=True)
-    ) & set(context.workers)
+    scrapers = Scraper.objects.filter(ref__in=refs, stopped_at__isnull=True)
+    reading = set(scrapers.values_list("worker_id", flat=True)) & set(context.workers)
     wanted = sorted(reading or context.workers)
     given = [
-        order.pk
+        order
         for worker_id in wanted
-        if not _was_issued_recently(OrderKind.RECYCLE_BROWSER, worker_id, "", BROWSER_AGAIN_SHARE, context)
-        and (order := _order(OrderKind.RECYCLE_BROWSER, worker_id, "", context.now, of=match))
+        if (order := _order(OrderKind.RECYCLE_BROWSER, worker_id, "", f"{match} is silent", context))
     ]
     summary = "its browser is replaced" if given else "its browser was replaced just now"
     return StepResult(summary, {"orders": given, "workers": wanted})
 
 
-def _was_issued_recently(kind: OrderKind, worker_id: str, source_key: str, share: float, context: StepContext) -> bool:
+def _order(kind: OrderKind, worker_id: str, source_key: str, reason: str, context: StepContext) -> int | None:
+    """Commands a worker and returns the order's id; None if it was commanded the same a short time ago."""
+    since = context.now - timedelta(seconds=AGAIN_SHARES[kind] * context.threshold_seconds)
     given = WorkerOrder.objects.filter(kind=kind, worker_id=worker_id, source_key=source_key, actor=ACTOR)
-    since = context.now - timedelta(seconds=share * context.threshold_seconds)
-    return given.filter(asked_at__gt=since).exists()
-
-
-def _order(
-    kind: OrderKind, worker_id: str, source_key: str, now: datetime, *, of: Match | None = None
-) -> WorkerOrder | None:
-    reason = f"{of} is silent" if of else f"a match at {source_key} is silent"
-    return worker_commands.issue(kind, worker_id=worker_id, source_key=source_key, reason=reason, actor=ACTOR, now=now)
+    if given.filter(asked_at__gt=since).exists():
+        return None
+    order = worker_commands.issue(
+        kind, worker_id=worker_id, source_key=source_key, reason=reason, actor=ACTOR, now=context.now
+    )
+    return order.pk if order else None
 
 
 def _call_in_others(match: Match, now: datetime) -> StepResult:
     """Polls the match at its other sources; without any, reads the lists of sources that may have it."""
-    others = [ref for ref in match.refs.all() if not ref.is_watched and _can_be_polled(ref)]
+    others = [
+        ref
+        for ref in match.refs.all()
+        if not ref.is_watched and ref.source.is_enabled and not ref.source.is_pushed and ref.gone_at is None
+    ]
     poll_times.start_substitute(MatchRef.objects.filter(pk__in=[ref.pk for ref in others]), now)
     if others:
         names = ", ".join(sorted(ref.source.name for ref in others))
@@ -125,7 +120,3 @@ def _call_in_others(match: Match, now: datetime) -> StepResult:
     elsewhere.update(last_discovery_at=None)
     summary = f"it is searched in the lists of {', '.join(searched)}" if searched else "no other source has it"
     return StepResult(summary, {"searched": searched})
-
-
-def _can_be_polled(ref: MatchRef) -> bool:
-    return ref.source.is_enabled and not ref.source.is_pushed and ref.gone_at is None

@@ -35,31 +35,27 @@ class Orphan:
 
 def end_orphans(*, now: datetime, is_dry_run: bool = False) -> list[Orphan]:
     """Ends orphaned browsers and removes temporary folders of ended workers. A dry run only reports them."""
-    found = tagged_browsers()
-    registered = _registered(now)
-    orphans = [
-        _end(browser, reason, is_dry_run)
-        for browser in found
-        if (reason := _reason(browser, registered, now=now.timestamp()))
-    ]
-    if not is_dry_run:
-        _remove_folders()
+    found = tagged_browsers()  # before the query: a browser that starts meanwhile is not among them
+    workers = Worker.objects.filter(heartbeat_at__gt=now - FRESH, stopped_at__isnull=True)
+    registered = dict(workers.values_list("worker_id", "browser_pid"))
+    orphans = []
+    for browser in found:
+        is_known = browser.owner in registered and identity.is_here(browser.owner)
+        is_old = now.timestamp() - browser.created_at > GRACE_SECONDS
+        if identity.is_gone(browser.owner, since=browser.created_at):
+            orphans.append(_end(browser, WORKER_GONE, is_dry_run))
+        elif is_known and is_old and registered[browser.owner] != browser.pid:
+            orphans.append(_end(browser, LEFT_OVER, is_dry_run))
+    for folder, owner in [] if is_dry_run else owned_temp_dirs():
+        if identity.is_gone(owner):
+            remove_tree(folder)
+            logger.warning(
+                "Temporary folder %s of ended worker %s removed",
+                folder.name,
+                owner,
+                extra={"action": "leftover_folder_removed"},
+            )
     return orphans
-
-
-def _registered(now: datetime) -> dict[str, int | None]:
-    """Returns the browser process of each worker with a recent heartbeat."""
-    rows = Worker.objects.filter(heartbeat_at__gt=now - FRESH, stopped_at__isnull=True)
-    return dict(rows.values_list("worker_id", "browser_pid"))
-
-
-def _reason(browser: TaggedBrowser, registered: dict[str, int | None], *, now: float) -> str:
-    """Returns why the browser is an orphan, or an empty text without proof."""
-    if identity.is_gone(browser.owner, since=browser.created_at):
-        return WORKER_GONE
-    is_known = browser.owner in registered and identity.is_here(browser.owner)
-    is_old = now - browser.created_at > GRACE_SECONDS
-    return LEFT_OVER if is_known and is_old and registered[browser.owner] != browser.pid else ""
 
 
 def _end(browser: TaggedBrowser, reason: str, is_dry_run: bool) -> Orphan:
@@ -87,16 +83,3 @@ def _end(browser: TaggedBrowser, reason: str, is_dry_run: bool) -> Orphan:
         reason=reason,
     )
     return Orphan(browser, was_ended=ended > 0, reason=reason)
-
-
-def _remove_folders() -> None:
-    """Removes the temporary folders of killed workers."""
-    for folder, owner in owned_temp_dirs():
-        if identity.is_gone(owner):
-            remove_tree(folder)
-            logger.warning(
-                "Temporary folder %s of ended worker %s removed",
-                folder.name,
-                owner,
-                extra={"action": "leftover_folder_removed"},
-            )

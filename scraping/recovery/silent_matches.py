@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Prefetch, Q
 
 from scraping.models import OPEN_STATES, BreakerState, Importance, Match, MatchLifecycle, MatchRef, ScrapeTask
 from scraping.payloads import Resource, Status
@@ -22,20 +22,16 @@ def silent_matches(now: datetime, threshold: float) -> list[Match]:
     is_watched = Q(Exists(watched), status=Status.LIVE, lifecycle__in=WATCHED, merged_into=None)
     # Frozen matches are skipped until a reading arrives: hundreds of them must cost nothing.
     is_unread = Q(last_scraper_update=None) | Q(last_scraper_update__lte=F("silent_since"))
+    polls = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.SCORECARD, state__in=OPEN_STATES)
+    refs = MatchRef.objects.select_related("source__breaker", "breaker").defer("payload", "source__metadata")
+    refs = refs.annotate(has_been_polled=Exists(polls.exclude(attempt__lte=1, created_at__gt=now - shortest)))
     found = (
         Match.objects.filter(Q(silence_rung__gt=0) | (is_quiet & is_watched))
         .exclude(is_unread & is_watched, silence_rung=Rung.FROZEN)
         .defer("payload", "provenance")
-        .prefetch_related(Prefetch("refs", queryset=_refs(now, threshold)))
+        .prefetch_related(Prefetch("refs", queryset=refs))
     )
     return list(found.order_by("importance", "last_scraper_update")[:MAX_MATCHES])
-
-
-def _refs(now: datetime, threshold: float) -> QuerySet[MatchRef]:
-    polls = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource=Resource.SCORECARD, state__in=OPEN_STATES)
-    begun = now - timedelta(seconds=SHARES[Rung.HINT] * IMPORTANT_SHARE * threshold)
-    refs = MatchRef.objects.select_related("source__breaker", "breaker").defer("payload", "source__metadata")
-    return refs.annotate(has_been_polled=Exists(polls.exclude(attempt__lte=1, created_at__gt=begun)))
 
 
 def watched_refs(match: Match) -> list[MatchRef]:
@@ -60,14 +56,14 @@ def silence_of(match: Match, *, has_workers: bool, now: datetime) -> Silence:
         rung=Rung(match.silence_rung),
         rung_at=match.silence_rung_at,
         is_important=match.importance == Importance.HIGH,
-        is_held_back=not has_workers or all(is_behind_breaker(ref, now) or _waits_for_source(ref, now) for ref in refs),
+        is_held_back=not has_workers or all(_is_held_back(ref, now) for ref in refs),
     )
 
 
-def _waits_for_source(ref: MatchRef, now: datetime) -> bool:
-    """True for a due match that its source's limits hold back: a new session or browser would not help."""
+def _is_held_back(ref: MatchRef, now: datetime) -> bool:
+    """True behind a breaker, or where its source's limits hold it back: a new session or browser would not help."""
     is_due = ref.next_poll_at is not None and ref.next_poll_at <= now
-    return is_due and not getattr(ref, "has_been_polled", False)
+    return is_behind_breaker(ref, now) or (is_due and not getattr(ref, "has_been_polled", False))
 
 
 def is_behind_breaker(ref: MatchRef, now: datetime) -> bool:

@@ -6,7 +6,6 @@ closes commands that were not taken in time because their worker is gone. The en
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -68,15 +67,10 @@ def take(worker_id: str, *, now: datetime) -> list[WorkerOrder]:
     return taken
 
 
-def done(order_ids: Iterable[int], *, outcome: str, now: datetime) -> int:
-    return WorkerOrder.objects.filter(pk__in=list(order_ids), done_at__isnull=True).update(
-        done_at=now, outcome=outcome[:200]
-    )
-
-
 def finish(order: WorkerOrder, *, outcome: str, now: datetime, has_failed: bool = False) -> bool:
     """Closes a command and signals its end. Returns False if it was closed before."""
-    if not done([order.pk], outcome=outcome, now=now):
+    unfinished = WorkerOrder.objects.filter(pk=order.pk, done_at__isnull=True)
+    if not unfinished.update(done_at=now, outcome=outcome[:200]):
         return False
     order_done.send_robust(
         sender=WorkerOrder,

@@ -31,7 +31,7 @@ def test_the_list_of_orders_says_what_came_of_each(admin_client: Client) -> None
     assert "not taken yet" in admin_client.get(page).content.decode()
     (order,) = worker_commands.take("w1", now=now)
     assert "running" in admin_client.get(page).content.decode()
-    worker_commands.done([order.pk], outcome="browser 2 took its place", now=now + timedelta(seconds=3))
+    worker_commands.finish(order, outcome="browser 2 took its place", now=now + timedelta(seconds=3))
     assert "browser 2 took its place, after 3 s" in admin_client.get(page).content.decode()
 
 
@@ -89,7 +89,8 @@ class TestAtTheCommandLine:
 
         def work(seconds: float) -> None:
             taken = worker_commands.take("w1", now=timezone.now())
-            worker_commands.done([one.pk for one in taken], outcome="browser 2 took its place", now=timezone.now())
+            for one in taken:
+                worker_commands.finish(one, outcome="browser 2 took its place", now=timezone.now())
 
         monkeypatch.setattr("scraping.management.commands.browsers.time.sleep", work)
         call_command("browsers", "recycle", "w1", by="ada")

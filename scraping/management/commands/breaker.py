@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -13,6 +14,14 @@ from scraping.recovery import breakers
 from victoryline.lib.operators import name_of
 
 NAME_HELP = "A breaker (crex_source, crex_13KM_scraper), or the key of a source (crex) or of a match (crex_13KM)."
+
+
+OPERATIONS: dict[str, Callable[..., object]] = {
+    "trip": breakers.force_open,
+    "close": breakers.force_closed,
+    "reset": breakers.reset,
+    "probe": breakers.probe_now,
+}
 
 
 class Command(BaseCommand):
@@ -39,38 +48,22 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, verb: str, by: str, **options: Any) -> None:
         if verb == "list":
-            self._list(is_all=options["all"])
+            rows = Breaker.objects.order_by("source__key", "name")
+            is_all = options["all"]
+            shown = [row for row in rows if is_all or row.source_id or row.state != BreakerState.CLOSED or row.forced]
+            self.stdout.write("\n".join(map(_line, shown)) or "no breakers: no source has been read yet")
             return
+        now = timezone.now()
+        call: dict[str, Any] = {"actor": name_of(by), "now": now}
+        if verb in ("trip", "close"):
+            call |= {"minutes": options["minutes"], "reason": options["reason"]}
         try:
-            row = self._operate(verb, name_of(by), options)
+            row = breakers.find(options["name"], now=now)
+            OPERATIONS[verb](row, **call)
         except breakers.BreakerOperationRefused as refusal:
             raise CommandError(f"Nothing was changed: {refusal}") from refusal
         row.refresh_from_db()
         self.stdout.write(_line(row))
-
-    def _operate(self, verb: str, actor: str, options: dict[str, Any]) -> Breaker:
-        now = timezone.now()
-        row = breakers.find(options["name"], now=now)
-        match verb:
-            case "trip":
-                minutes, reason = options["minutes"], options["reason"]
-                breakers.force_open(row, minutes=minutes, reason=reason, actor=actor, now=now)
-            case "close":
-                minutes, reason = options["minutes"], options["reason"]
-                breakers.force_closed(row, minutes=minutes, reason=reason, actor=actor, now=now)
-            case "reset":
-                breakers.reset(row, actor=actor, now=now)
-            case "probe":
-                breakers.probe_now(row, actor=actor, now=now)
-        return row
-
-    def _list(self, *, is_all: bool) -> None:
-        rows = Breaker.objects.order_by("source__key", "name")
-        shown = [row for row in rows if is_all or row.source_id or row.state != BreakerState.CLOSED or row.forced]
-        for row in shown:
-            self.stdout.write(_line(row))
-        if not shown:
-            self.stdout.write("no breakers: no source has been read yet")
 
 
 def _line(row: Breaker) -> str:

@@ -23,15 +23,7 @@ REFRESH_SECONDS = 0.5
 BAR_WIDTH = 30
 LISTED_JOBS, LISTED_REFUSALS = 20, 20
 ENDED = (jobs.JobState.COMPLETE, jobs.JobState.INCOMPLETE, jobs.JobState.FAILED)
-COUNT_LABELS = (
-    (jobs.Standing.DONE, "done"),
-    (jobs.Standing.SKIPPED, "skipped"),
-    (jobs.Standing.EXECUTING, "executing"),
-    (jobs.Standing.PENDING, "waiting"),
-    (jobs.Standing.FAILED, "to be retried"),
-    (jobs.Standing.DEAD, "dead"),
-    (jobs.Standing.GIVEN_UP, "given up"),
-)
+COUNT_LABELS = {jobs.Standing.PENDING: "waiting", jobs.Standing.FAILED: "to be retried"}
 
 
 class Command(BaseCommand):
@@ -146,7 +138,11 @@ def progress_line(view: jobs.JobView) -> str:
         state = "listing its matches" if view.state is jobs.JobState.DISCOVERING else "its matches are unknown"
         return f"{state}: {view.problem}" if view.problem else state
     filled = round(BAR_WIDTH * progress.percent / 100)
-    counted = ", ".join(f"{progress.counts[one]} {label}" for one, label in COUNT_LABELS if progress.counts[one])
+    counted = ", ".join(
+        f"{progress.counts[one]} {COUNT_LABELS.get(one, one.value.replace('_', ' '))}"
+        for one in jobs.Standing
+        if progress.counts[one]
+    )
     return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {progress.has_all} of {progress.expected}: {counted}"
 
 

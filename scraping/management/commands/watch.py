@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,13 +16,20 @@ from django.utils import timezone
 
 from scraping.documents import watch_records
 from scraping.documents.watch_records import WatchRecord, silence_words
-from scraping.management.terminal_table import Cell, table
 from scraping.models import Importance
 
 FRESH_SECONDS, OLD_SECONDS = 10.0, 60.0
 LONGEST_TITLE, LONGEST_REASON = 34, 40
 HEADINGS = ("MATCH", "TITLE", "PRIORITY", "IMPORTANCE", "AGE", "EVERY", "WHY", "NEXT", "ERRORS", "SOURCES", "STATE")
 CLEAR = "\x1b[H\x1b[2J"
+COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    colour: str = ""
+    is_number: bool = False  # aligned to the right
 
 
 class Command(BaseCommand):
@@ -83,7 +92,29 @@ def summary(found: list[WatchRecord], now: datetime) -> str:
     return f"{now:%H:%M:%S} UTC  " + ", ".join([*words, *(f"{n} {name}" for name, n in counted.items() if n)])
 
 
+def table(headings: Sequence[str], rows: Sequence[Sequence[Cell]], *, is_coloured: bool) -> list[str]:
+    """Returns aligned columns, coloured on a terminal only."""
+    lines = [[Cell(heading, "bold", rows[0][place].is_number) for place, heading in enumerate(headings)], *rows]
+    widths = [max(len(line[place].text) for line in lines) for place in range(len(headings))]
+
+    def shown(cell: Cell, width: int) -> str:
+        text = cell.text.rjust(width) if cell.is_number else cell.text.ljust(width)
+        return f"\x1b[{COLOURS[cell.colour]}m{text}\x1b[0m" if is_coloured and cell.colour and cell.text else text
+
+    return ["  ".join(map(shown, line, widths)).rstrip() for line in lines]
+
+
 def row(one: WatchRecord, now: datetime) -> tuple[Cell, ...]:
+    late, age = one.next_poll_in is not None and one.next_poll_in < 0, one.age_seconds
+    next_poll = "-" if one.next_poll_in is None else f"{'late ' if late else ''}{_seconds(abs(one.next_poll_in))}"
+    is_very_late = one.next_poll_in is not None and one.next_poll_in < -OLD_SECONDS
+    if age is None or one.is_paused:
+        age_colour = "yellow"
+    else:
+        age_colour = "green" if age <= FRESH_SECONDS else "yellow" if age <= OLD_SECONDS else "red"
+    state = silence_words(one.rung, one.rung_at, one.frozen_at, now)
+    if one.is_paused:
+        state = f"paused until {one.pause_until:%H:%M:%S}: {_cut(one.pause_reason, LONGEST_REASON)}"
     return (
         Cell(one.keys[0] if one.keys else str(one.match_id)),
         Cell(_cut(one.title, LONGEST_TITLE)),
@@ -92,36 +123,18 @@ def row(one: WatchRecord, now: datetime) -> tuple[Cell, ...]:
             one.importance.name.lower() + ("!" if one.is_importance_fixed else ""),
             "bold" if one.importance == Importance.HIGH else "",
         ),
-        Cell(_seconds(one.age_seconds), _age_colour(one), is_number=True),
+        Cell(_seconds(age), age_colour, is_number=True),
         Cell(_seconds(one.interval_seconds), is_number=True),
         Cell(_cut(one.pace_reason, LONGEST_REASON)),
-        Cell(_next(one), "yellow" if one.next_poll_in is not None and one.next_poll_in < -OLD_SECONDS else "", True),
-        Cell(_errors(one), "red" if one.consecutive_failures else "", is_number=True),
+        Cell(next_poll, "yellow" if is_very_late else "", is_number=True),
+        Cell(
+            f"{one.consecutive_failures}" + (f" +{one.errors:.0f}" if one.errors >= 1 else ""),
+            "red" if one.consecutive_failures else "",
+            is_number=True,
+        ),
         Cell("+".join(one.sources) or "none"),
-        Cell(_state(one, now), "red" if one.frozen_at else "yellow"),
+        Cell(state, "red" if one.frozen_at else "yellow"),
     )
-
-
-def _age_colour(one: WatchRecord) -> str:
-    if one.age_seconds is None or one.is_paused:
-        return "yellow"
-    return "green" if one.age_seconds <= FRESH_SECONDS else "yellow" if one.age_seconds <= OLD_SECONDS else "red"
-
-
-def _next(one: WatchRecord) -> str:
-    if one.next_poll_in is None:
-        return "-"
-    return _seconds(one.next_poll_in) if one.next_poll_in >= 0 else f"late {_seconds(-one.next_poll_in)}"
-
-
-def _errors(one: WatchRecord) -> str:
-    return f"{one.consecutive_failures}" if one.errors < 1 else f"{one.consecutive_failures} +{one.errors:.0f}"
-
-
-def _state(one: WatchRecord, now: datetime) -> str:
-    if one.is_paused:
-        return f"paused until {one.pause_until:%H:%M:%S}: {_cut(one.pause_reason, LONGEST_REASON)}"
-    return silence_words(one.rung, one.rung_at, one.frozen_at, now)
 
 
 def _seconds(seconds: float | None) -> str:

@@ -173,11 +173,8 @@ class TestNeverAStorm:
             open_task(ref)
         for seconds in range(20, 140, 5):
             look(seconds)
-            worker_commands.done(
-                [order.pk for order in worker_commands.take("w1", now=later(seconds))],
-                outcome="did",
-                now=later(seconds),
-            )
+            for order in worker_commands.take("w1", now=later(seconds)):
+                worker_commands.finish(order, outcome="did", now=later(seconds))
         assert WorkerOrder.objects.filter(kind=OrderKind.FRESH_SESSION).count() == 1
         assert WorkerOrder.objects.filter(kind=OrderKind.RECYCLE_BROWSER).count() == 1
         assert set(Match.objects.values_list("silence_rung", flat=True)) == {Rung.BROWSER}
@@ -302,7 +299,7 @@ class TestOrders:
         assert give() is None
         assert [order.pk for order in worker_commands.take("w1", now=NOW)] == [first.pk]
         assert worker_commands.take("w1", now=NOW) == [], "each is given out once"
-        worker_commands.done([first.pk], outcome="a fresh one", now=NOW)
+        worker_commands.finish(first, outcome="a fresh one", now=NOW)
         assert give() is not None
 
     def test_an_order_whose_worker_is_gone_is_closed(self) -> None:
