@@ -15,9 +15,9 @@ from typing import Any
 
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
+from stadium.replay.player import ReplayError, ReplayPlan, play, recordings_in, summary
 from stadium.replay.recording import InvalidRecordingError
 from victoryline.lib.processes import remove_tree
-from victoryline.replay import ReplayError, ReplayPlan, play, recordings_in, summary
 
 SUMMARY = "recorded matches ball by ball: expected, present, missing, doubled, wrong"
 RECORDINGS = "VICTORYLINE_RECORDINGS"

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.errors import BenchError
+from stadium.replay.player import environment
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
-from victoryline.replay import environment
 
 
 def simulate(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from stadium.replay.comparison import compare, current_events
+from stadium.replay.player import recordings_in
 from stadium.replay.recording import InvalidRecordingError, Recording, load
 from tests.replay.files import TEAMS, delivery, innings, match, write
-from victoryline.replay import recordings_in
 
 HARBOUR, VALLEY = TEAMS
 

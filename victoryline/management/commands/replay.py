@@ -14,9 +14,9 @@ from django.core.management.base import BaseCommand, CommandError
 from stadium.config import CRICKET_SITES
 from stadium.matches.clock import MAX_PACE
 from stadium.replay.comparison import ReplayResult
+from stadium.replay.player import ReplayError, ReplayPlan, play, recordings_in, summary
 from stadium.replay.recording import InvalidRecordingError
 from victoryline.lib.processes import remove_tree
-from victoryline.replay import ReplayError, ReplayPlan, play, recordings_in, summary
 
 LIMITS = {"speed": (1, MAX_PACE), "mistakes": (0, 1), "outage": (0, 3600)}
 

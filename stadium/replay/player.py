@@ -1,11 +1,17 @@
-"""Replays recordings as live matches through stadium, browser, adapters, database and API, and compares the outcome."""
+"""Replays recordings as live matches through stadium, browser, adapters, database and API, and compares the outcome.
+
+The system is started as a process and read through its API, like any installation: this module imports none of it.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +22,10 @@ import httpx
 
 from stadium.replay.comparison import ENDED, ReplayResult, compare
 from stadium.replay.recording import InvalidRecordingError, Recording, load
-from victoryline.configuration import PROJECT_ROOT
-from victoryline.lib.processes import end_group, python, spawn
 from victoryline_client import Client, Problem
 
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+PR_SET_PDEATHSIG = 1
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
 REPORT_EVERY_SECONDS = 10.0
@@ -143,7 +149,13 @@ class ReplaySystem:
 
     def __exit__(self, *_: object) -> None:
         while self._processes:
-            end_group(self._processes.pop(), grace_seconds=STOP_SECONDS)
+            process = self._processes.pop()
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def stadium(self, path: str, body: Any = None) -> Any:
         method = "GET" if body is None else "POST"
@@ -178,7 +190,7 @@ class ReplaySystem:
         if len(paths) != 1:
             raise ReplayError("all recordings must be in one folder")
         options = ["--replay", paths.pop(), "--speed", f"{plan.speed:g}", "--sites", ",".join(plan.sites)]
-        command = python("-m", "stadium", "--port", "0", "--port-file", str(port_file), *options)
+        command = ("-m", "stadium", "--port", "0", "--port-file", str(port_file), *options)
         self._spawn("stadium", command, {}, is_ready=lambda: port_file.exists() and port_file.read_text("utf-8") != "")
         self._stadium_url = f"http://127.0.0.1:{int(port_file.read_text(encoding='utf-8'))}"
 
@@ -196,14 +208,25 @@ class ReplaySystem:
             except httpx.TransportError:
                 return False
 
-        self._spawn("system", python("manage.py", "run", "--with-parent"), own, is_ready=is_ready)
+        self._spawn("system", ("manage.py", "run", "--with-parent"), own, is_ready=is_ready)
         key = json.loads(access.read_text(encoding="utf-8"))["api_key"]
         self._client = Client(self.url, key, attempts=10, timeout=30.0)
 
-    def _spawn(self, name: str, command: list[str], env: Mapping[str, str], *, is_ready: Callable[[], bool]) -> None:
+    def _spawn(
+        self, name: str, command: Sequence[str], env: Mapping[str, str], *, is_ready: Callable[[], bool]
+    ) -> None:
         path = self.folder / f"{name}.log"
         with path.open("ab") as log:
-            process = spawn(command, env=environment(env), cwd=PROJECT_ROOT, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                [sys.executable, *command],
+                env=environment(env),
+                cwd=PROJECT_ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_stop_with_parent,  # noqa: PLW1509 - a system call
+            )
         self._processes.append(process)
         deadline = time.monotonic() + START_SECONDS
         while not is_ready():
@@ -211,3 +234,8 @@ class ReplaySystem:
                 text = path.read_text(encoding="utf-8", errors="replace")
                 raise ReplayError(f"The {name} did not start:\n{text[-2000:]}")
             time.sleep(0.1)
+
+
+def _stop_with_parent() -> None:
+    """Asks the kernel to stop this process when its parent is killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
