@@ -13,8 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
@@ -27,11 +26,10 @@ from victoryline.lib import pg_wait
 logger = logging.getLogger(__name__)
 
 DATABASE_AWAY = (OperationalError, InterfaceError)  # a pool whose connections are all in use raises the first
-PROBE_EVERY_SECONDS = 1.0
-OVERDUE_SECONDS = 3.0
 # A reachable server answers a read at once; readers that have a fallback wait no longer than this.
 READ_SECONDS = 2.0
 REDIS_TIMEOUT_SECONDS = 0.25
+PROBE_KEY = "victoryline:availability"
 # One bounded try: a frozen Redis may cost a request a quarter of a second once, not several times as long.
 BOUNDED: dict[str, Any] = {
     "socket_timeout": REDIS_TIMEOUT_SECONDS,
@@ -41,44 +39,46 @@ BOUNDED: dict[str, Any] = {
 
 
 class Availability:
-    """`probe` returns when the service answers and raises when it does not."""
+    """`probe` returns when the service answers and raises when it does not.
+
+    `is_searched`: a report starts the probing thread. Otherwise `watch` does, and earlier reports are ignored.
+    `meanwhile` completes the log message: what happens until the service is back.
+    """
 
     def __init__(
         self,
         name: str,
-        probe: Callable[[], None],
+        probe: Callable[[], object],
         *,
         meanwhile: str,
         is_searched: bool = True,
-        every_seconds: float = PROBE_EVERY_SECONDS,
-        overdue_seconds: float = OVERDUE_SECONDS,
+        every_seconds: float = 1.0,
+        overdue_seconds: float = 3.0,
     ) -> None:
-        """`is_searched`: a report starts the probing thread. Otherwise `watch` does, and earlier reports are ignored.
-
-        `meanwhile` completes the log message: what happens until the service is back.
-        """
-        self.name = name
-        self._probe = probe
-        self._meanwhile = meanwhile
-        self._is_searched = is_searched
+        self.name, self._probe, self._meanwhile, self._is_searched = name, probe, meanwhile, is_searched
         self._every_seconds, self._overdue_seconds = every_seconds, overdue_seconds
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._lock, self._wake = threading.Lock(), threading.Event()
         self._pid = 0  # process of the thread: threads do not survive a fork
         self._is_watched = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Resets the state; for tests."""
         self._asked_at: float | None = None  # when the probe that has no answer yet was sent
-        self._away_since: datetime | None = None
+        self._away_since: float | None = None
         self._error: BaseException | None = None
 
     def is_away(self) -> bool:
         """Returns True after a report without an answer since, or while a probe is overdue."""
         if self._pid != os.getpid():
             return False
-        return self._away_since is not None or self._is_overdue()
+        asked_at = self._asked_at
+        is_overdue = asked_at is not None and time.monotonic() - asked_at > self._overdue_seconds
+        return self._away_since is not None or is_overdue
 
-    @property
-    def error(self) -> BaseException | None:
-        return self._error
+    def seconds_away(self) -> float:
+        since = self._away_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def reason(self) -> str:
         """Returns the class name of the last error."""
@@ -97,14 +97,6 @@ class Availability:
         self._is_watched = True
         self._ensure_thread()
 
-    def forget(self) -> None:
-        """Resets the state; for tests."""
-        self._away_since, self._error, self._asked_at = None, None, None
-
-    def _is_overdue(self) -> bool:
-        asked_at = self._asked_at
-        return asked_at is not None and time.monotonic() - asked_at > self._overdue_seconds
-
     def _ensure_thread(self) -> None:
         with self._lock:
             if self._pid != os.getpid():
@@ -112,21 +104,18 @@ class Availability:
                 threading.Thread(target=self._run, name=f"{self.name}-availability", daemon=True).start()
 
     def _run(self) -> None:
-        while self._goes_on():
+        """Probing after a report ends when the service answers; the next report starts it again."""
+        while True:
+            with self._lock:
+                if not self._is_watched and self._away_since is None:
+                    self._pid = 0
+                    return
             self.probe_once()
             if self._away_since is None:
                 self._wake.wait(self._every_seconds)  # a report is checked at once
             else:
                 time.sleep(self._every_seconds)
             self._wake.clear()
-
-    def _goes_on(self) -> bool:
-        """Probing after a report ends when the service answers; the next report starts it again."""
-        with self._lock:
-            if self._is_watched or self._away_since is not None:
-                return True
-            self._pid = 0
-            return False
 
     def probe_once(self) -> bool:
         self._asked_at = time.monotonic()
@@ -137,34 +126,22 @@ class Availability:
             return False
         finally:
             self._asked_at = None
-        self._mark_back()
+        with self._lock:
+            seconds, was_away = self.seconds_away(), self._away_since is not None
+            self._away_since, self._error = None, None
+        if was_away:
+            extra = {"action": f"{self.name.lower()}_back", "seconds": round(seconds, 1)}
+            logger.info("%s is back after %.1f s", self.name, seconds, extra=extra)
         return True
 
     def _mark_away(self, error: BaseException) -> None:
         with self._lock:
             is_news, self._error = self._away_since is None, error  # the latest error is the current reason
             if is_news:
-                self._away_since = datetime.now(UTC)
+                self._away_since = time.monotonic()
         if is_news:
-            logger.warning(
-                "%s is away (%s): until it is back %s",
-                self.name,
-                error,
-                self._meanwhile,
-                extra={"action": f"{self.name.lower()}_away"},
-            )
-
-    def _mark_back(self) -> None:
-        with self._lock:
-            since, self._away_since, self._error = self._away_since, None, None
-        if since is not None:
-            seconds = (datetime.now(UTC) - since).total_seconds()
-            logger.info(
-                "%s is back after %.1f s",
-                self.name,
-                seconds,
-                extra={"action": f"{self.name.lower()}_back", "seconds": round(seconds, 1)},
-            )
+            extra = {"action": f"{self.name.lower()}_away"}
+            logger.warning("%s is away (%s): until it is back %s", self.name, error, self._meanwhile, extra=extra)
 
 
 def first_line(error: BaseException) -> str:
@@ -193,9 +170,5 @@ database = Availability(
 @cache
 def redis(url: str) -> Availability:
     """Probes with a write: a Redis without memory still answers reads."""
-    client = Redis.from_url(url, **BOUNDED)
-
-    def probe() -> None:
-        client.set("victoryline:availability", 1, ex=60)
-
+    probe = partial(Redis.from_url(url, **BOUNDED).set, PROBE_KEY, 1, ex=60)
     return Availability("Redis", probe, meanwhile="each process limits requests on its own")

@@ -9,10 +9,10 @@ they may be duplicated or lost. While Redis is unreachable, a worker may read hi
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import dramatiq
@@ -26,11 +26,12 @@ from dramatiq.middleware.asyncio import AsyncIO
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from victoryline.lib import availability
+
 logger = logging.getLogger(__name__)
 
 QUEUE = "tasks"
 ANSWER_SECONDS = 2.0  # a command takes milliseconds; a frozen Redis must not block
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 4.0
 JOURNAL_AFTER_SECONDS = 1.0
 JOURNAL_EVERY_SECONDS = 0.25
 
@@ -58,7 +59,7 @@ def make_broker(redis_url: str) -> dramatiq.Broker:
         socket_timeout=ANSWER_SECONDS,
         socket_connect_timeout=ANSWER_SECONDS,
         socket_keepalive=True,
-        retry=Retry(NoBackoff(), 0),  # HintBroker has its own back-off
+        retry=Retry(NoBackoff(), 0),
     )
     return HintBroker(client=client, namespace="victoryline", middleware=middleware)
 
@@ -77,12 +78,10 @@ class HintBroker(RedisBroker):
         super().__init__(**options)  # type: ignore[no-untyped-call]
         self.rounds: Counter[str] = Counter()
         self.own_hints: OwnHints | None = None
-        self._lock = threading.Lock()
-        self._away_since: float | None = None
-        self._away_because: Exception | None = None
-        self._try_at = 0.0
-        self._pause_seconds = FIRST_PAUSE_SECONDS
         self._read_journal_at = 0.0
+        probe = partial(self.client.set, availability.PROBE_KEY, 1, ex=60)
+        meanwhile = "no hints are sent; tasks are safe in the journal, where workers read them"
+        self._availability = availability.Availability("Broker", probe, meanwhile=meanwhile)
 
     @property
     def consumer_class(self) -> type[HintConsumer]:
@@ -90,7 +89,7 @@ class HintBroker(RedisBroker):
 
     @property
     def is_away(self) -> bool:
-        return self._away_since is not None
+        return self._availability.is_away()
 
     # Dramatiq's commands to Redis go through these; RedisBroker creates the others by name.
 
@@ -123,48 +122,19 @@ class HintBroker(RedisBroker):
             logger.debug("A hint was not settled (%s): %s", command, error)
 
     def _ask(self, command: str, *arguments: Any) -> Any:
-        """Sends a command to Redis; with back-off while it is unreachable, because a frozen one costs a timeout."""
-        if self._away_since is not None and time.monotonic() < self._try_at:
-            raise ConnectionClosed(self._away_because)  # type: ignore[no-untyped-call]
+        """Sends a command to Redis, unless it is known to be unreachable: a frozen one costs a timeout."""
+        if self.is_away:
+            raise ConnectionClosed("Redis is away")  # type: ignore[no-untyped-call]
         try:
-            answer = self._dispatch(command)(*arguments)  # type: ignore[no-untyped-call]
+            return self._dispatch(command)(*arguments)  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
-            self._mark_away(error)
+            self._availability.report(error)
             raise
-        self._mark_back()
-        return answer
-
-    def _mark_away(self, error: Exception) -> None:
-        with self._lock:
-            now = time.monotonic()
-            is_news, self._away_since = self._away_since is None, self._away_since or now
-            self._away_because, self._try_at = error, now + self._pause_seconds
-            self._pause_seconds = min(2 * self._pause_seconds, LONGEST_PAUSE_SECONDS)
-        if is_news:
-            logger.warning(
-                "Redis carries no hints: %s. Tasks are safe in the journal%s",
-                error,
-                "; this worker reads them there" if self.own_hints else "",
-                extra={"action": "broker_away"},
-            )
-
-    def _mark_back(self) -> None:
-        if self._away_since is None:
-            return
-        with self._lock:
-            since, self._away_since = self._away_since, None
-            self._pause_seconds = FIRST_PAUSE_SECONDS
-        if since is not None:
-            seconds = time.monotonic() - since
-            logger.info("Redis carries hints again, after %.1f s", seconds, extra={"action": "broker_back"})
 
     def _hints_from_journal(self, queue_name: str, count: int) -> list[bytes]:
-        now, since = time.monotonic(), self._away_since
-        is_delayed = queue_name == dq_name(queue_name)
-        if self.own_hints is None or is_delayed or since is None or now - since < JOURNAL_AFTER_SECONDS:
-            return []
-        if now < self._read_journal_at:
+        now, is_delayed = time.monotonic(), queue_name == dq_name(queue_name)
+        is_short = self._availability.seconds_away() < JOURNAL_AFTER_SECONDS
+        if self.own_hints is None or is_delayed or is_short or now < self._read_journal_at:
             return []
         self._read_journal_at = now + JOURNAL_EVERY_SECONDS
-        found = self.own_hints(count)
-        return [message.copy(options={"redis_message_id": ""}).encode() for message in found]
+        return [message.copy(options={"redis_message_id": ""}).encode() for message in self.own_hints(count)]
