@@ -1,11 +1,10 @@
 """The checks of `manage.py doctor`. A check that raises is reported as a finding, so that the others still run."""
 
 import os
-import resource
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,32 +32,22 @@ class Finding:
     fix: str = ""
 
 
-Check = Callable[[Config], Iterator[Finding]]
-
-
 def examine(config: Config) -> Iterator[Finding]:
     """Yields all findings, as they come."""
     for check in CHECKS:
         try:
             yield from check(config)
         except Exception as error:  # noqa: BLE001 - the operator should see the other findings as well
-            name = check.__name__.removeprefix("_")
-            yield Finding(
-                name, "FAIL", clean(f"{type(error).__name__}: {error}"), "This is unexpected; please report it."
-            )
+            detail = clean(f"{type(error).__name__}: {error}")
+            yield Finding(check.__name__.removeprefix("_"), "FAIL", detail, "This is unexpected; please report it.")
 
 
 def _python(_: Config) -> Iterator[Finding]:
-    found = ".".join(map(str, sys.version_info[:3]))
-    good = sys.version_info >= (3, 11)
-    yield Finding(
-        "python", "ok" if good else "FAIL", found, "" if good else "Install Python 3.11, remove .venv, make run."
-    )
+    yield Finding("python", "ok", ".".join(map(str, sys.version_info[:3])))  # an older one could not load this module
 
 
 def _config(config: Config) -> Iterator[Finding]:
-    where = f"environment and {config.config_file}" if config.config_file else "environment and defaults"
-    yield Finding("config", "ok", f"valid ({where})")
+    yield Finding("config", "ok", f"valid (environment and {config.config_file or 'defaults'})")
     if config.debug and config.database_url:
         yield Finding("config", "warn", "DEBUG is on with PostgreSQL", "Set DEBUG=false in production.")
 
@@ -110,9 +99,8 @@ def _database(config: Config) -> Iterator[Finding]:
         executor = MigrationExecutor(connection)
         missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
     except (DatabaseError, OSError) as error:
-        fix = (
-            "Is the server up, and DATABASE_URL right?" if config.database_url else f"May we write in {config.var_dir}?"
-        )
+        server = "Is the server up, and DATABASE_URL right?"
+        fix = server if config.database_url else f"May we write in {config.var_dir}?"
         yield Finding("database", "FAIL", clean(f"{kind}: {str(error).strip()}"), fix)
         return
     if missing:
@@ -137,28 +125,20 @@ def _broker(config: Config) -> Iterator[Finding]:
 
 
 def _memory(_: Config) -> Iterator[Finding]:
-    available = psutil.virtual_memory().available
-    limit, _hard = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        yield Finding(
-            "memory",
-            "warn",
-            f"address space is limited to {limit // 2**20} MB",
-            "Chromium wants more: ulimit -v unlimited",
-        )
-    left = min(available, _cgroup_room(), limit if limit != resource.RLIM_INFINITY else available) // 2**20
-    good = left >= MEMORY_NEEDED_MB
-    fix = "" if good else f"A browser needs {MEMORY_NEEDED_MB} MB: end other programs or raise the container's limit."
-    yield Finding("memory", "ok" if good else "FAIL", f"{left} MB available", fix)
+    left = min(psutil.virtual_memory().available, _cgroup_room()) // 2**20
+    if left >= MEMORY_NEEDED_MB:
+        yield Finding("memory", "ok", f"{left} MB available")
+    else:
+        fix = f"A browser needs {MEMORY_NEEDED_MB} MB: end other programs or raise the container's limit."
+        yield Finding("memory", "FAIL", f"{left} MB available", fix)
 
 
 def _cgroup_room() -> int:
     """Returns the bytes this container may still use; sys.maxsize without a limit."""
     folder = Path("/sys/fs/cgroup")
     try:
-        limit = (folder / "memory.max").read_text().strip()
-        return int(limit) - int((folder / "memory.current").read_text()) if limit != "max" else sys.maxsize
-    except (OSError, ValueError):
+        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+    except (OSError, ValueError):  # no such file, or "max"
         return sys.maxsize
 
 
@@ -172,23 +152,17 @@ def _ports(config: Config) -> Iterator[Finding]:
         elif _is_ours(port):
             yield Finding("port", "ok", f"{port} ({name}) is held by VictoryLine itself")
         else:
-            yield Finding(
-                "port", "warn", f"{port} ({name}) is taken by another program", f"Choose another: {name}={port + 1}"
-            )
+            fix = f"Choose another: {name}={port + 1}"
+            yield Finding("port", "warn", f"{port} ({name}) is taken by another program", fix)
 
 
 def _is_ours(port: int) -> bool:
     try:
-        holders = {
-            each.pid for each in psutil.net_connections("tcp") if each.laddr and each.laddr.port == port and each.pid
-        }
-        return any(
-            "victoryline.wsgi" in part or part.endswith("manage.py")
-            for pid in holders
-            for part in psutil.Process(pid).cmdline()
-        )
+        listeners = [each for each in psutil.net_connections("tcp") if each.laddr and each.laddr.port == port]
+        commands = [" ".join(psutil.Process(each.pid).cmdline()) for each in listeners if each.pid]
     except (psutil.Error, OSError):
         return False
+    return any("victoryline.wsgi" in command or "manage.py" in command for command in commands)
 
 
 def _disk(config: Config) -> Iterator[Finding]:
@@ -210,4 +184,4 @@ def _alerts(config: Config) -> Iterator[Finding]:
     yield Finding("alerts", "ok", f"sent by {ways} (try: alerts --test)" if ways else "only shown in the admin")
 
 
-CHECKS: tuple[Check, ...] = (_python, _config, _chromium, _database, _broker, _memory, _ports, _disk, _alerts)
+CHECKS = (_python, _config, _chromium, _database, _broker, _memory, _ports, _disk, _alerts)

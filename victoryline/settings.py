@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from datetime import timedelta
+from functools import partial
 
 import django_stubs_ext
 
@@ -22,11 +23,7 @@ except configuration.ConfigError as error:
     sys.exit(str(error))
 
 
-def _load_config() -> configuration.Config:
-    return configuration.load(os.environ)
-
-
-LOAD_CONFIG = _load_config  # reads the configuration file again at run time: scraping.configuration.policies.reload
+LOAD_CONFIG = partial(configuration.load, os.environ)  # reads the file again: scraping.configuration.policies.reload
 
 BASE_DIR = configuration.PROJECT_ROOT
 VAR_DIR = CONFIG.var_dir
@@ -92,7 +89,6 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "victoryline.urls"
-WSGI_APPLICATION = "victoryline.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -157,7 +153,7 @@ STATIC_ROOT = None if WHITENOISE_USE_FINDERS and "collectstatic" not in sys.argv
 MEDIA_ROOT = VAR_DIR / "media"
 MATCH_LOG_DIR = CONFIG.match_log_dir or VAR_DIR / "match_logs"
 
-LOGGING = logging_config(CONFIG, service="web")
+LOGGING = logging_config(level=CONFIG.log_level, format=CONFIG.log_format, service="web")
 CSRF_FAILURE_VIEW = "victoryline.lib.http.error_pages.csrf_failure"
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"

@@ -13,7 +13,6 @@ import os
 import signal
 import threading
 import time
-from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 WAKE_SIGNAL = signal.SIGURG  # otherwise unused here; it needs a handler, an ignored signal interrupts no sleep
@@ -25,7 +24,8 @@ def install() -> None:
     if multiprocessing.parent_process() is None or threading.current_thread() is not threading.main_thread():
         return
     for number in STOP_SIGNALS:
-        signal.signal(number, _exit)  # until the server has loaded the application and sets its own handler
+        # Until the server has loaded the application and sets its own handler: no request was answered yet.
+        signal.signal(number, lambda *_: os._exit(0))
     wake_main_thread_at_signals()
 
 
@@ -33,18 +33,9 @@ def wake_main_thread_at_signals() -> None:
     """Wakes the main thread shortly after each stop signal. Call it in the main thread."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    signal.signal(WAKE_SIGNAL, _do_nothing)
+    signal.signal(WAKE_SIGNAL, lambda *_: None)  # being called is enough: pending handlers run with it
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=_wake, args=(reader,), name="stop-signals", daemon=True).start()
-
-
-def _exit(number: int, frame: FrameType | None) -> None:
-    """Exits at once: no request was answered yet, so there is nothing to write."""
-    os._exit(0)
-
-
-def _do_nothing(number: int, frame: FrameType | None) -> None:
-    """Being called is enough: pending handlers run with it."""
 
 
 def _wake(reader: int) -> None:

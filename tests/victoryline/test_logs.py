@@ -6,7 +6,6 @@ import logging.config
 import threading
 
 import pytest
-import structlog
 from structlog.contextvars import bound_contextvars
 
 from victoryline.lib import logs
@@ -72,13 +71,6 @@ class TestLine:
         logger, lines = written
         logger.info("odd", extra={"thing": object(), "number": {1: "one"}})
         assert str(lines[0]["thing"]).startswith("<object")
-
-    def test_structlog_loggers_write_the_same_line(self, written):
-        logging.config.dictConfig(logs.build(level="INFO", format="json", service="web"))
-        _, lines = written
-        structlog.get_logger("victoryline.test").info("Task claimed", action="task_claimed", password=SECRET)
-        assert (lines[0]["event"], lines[0]["action"], lines[0]["level"]) == ("Task claimed", "task_claimed", "INFO")
-        assert SECRET not in json.dumps(lines)
 
 
 @pytest.mark.requirement("FS-5")

@@ -234,10 +234,10 @@ class TestLastWords:
 
 
 STALLS = """
-import logging, subprocess, sys, threading, time
+import logging.config, subprocess, sys, threading, time
 from victoryline.lib import logs
 from victoryline.lib.watchdog import Pulse, Sign, Watchdog
-logs.configure("INFO", "json", "test")
+logging.config.dictConfig(logs.logging_config(level="INFO", format="json", service="test"))
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
 print(child.pid, flush=True)
 def hangs_here():

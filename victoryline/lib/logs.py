@@ -6,8 +6,6 @@ process. Lines are JSON, or text for a terminal. Secrets are removed: see `redac
 """
 
 import logging
-import logging.config
-import sys
 import traceback
 from typing import Any
 
@@ -15,7 +13,6 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from victoryline.configuration import Config
 from victoryline.lib.redaction import redact
 
 FIRST_KEYS = ("ts", "level", "service", "logger", "event", "action")
@@ -23,33 +20,14 @@ MANY_LINES = ("exception", "stack", "stack_trace")
 _process: dict[str, Any] = {}
 
 
-def logging_config(config: Config, service: str = "victoryline") -> dict[str, Any]:
-    """Returns the value of Django's LOGGING."""
-    return build(level=config.log_level, format=config.log_format, service=service)
-
-
-def configure(level: str, format: str, service: str) -> None:
-    """For processes without Django."""
-    logging.config.dictConfig(build(level=level, format=format, service=service))
-
-
 def set_process(**context: Any) -> None:
     """Adds `service`, `worker` etc. to every line of this process, in all threads."""
     _process.update(context)
 
 
-def build(*, level: str, format: str, service: str) -> dict[str, Any]:
+def logging_config(*, level: str, format: str, service: str) -> dict[str, Any]:
+    """Returns the value of Django's LOGGING."""
     set_process(service=service)
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *_before(),
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
     quiet = {"handlers": [], "level": "INFO", "propagate": True}
     return {
         "version": 1,
@@ -98,22 +76,16 @@ def formatter(format: str) -> logging.Formatter:
             colors=False, event_key="event", timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
         )
         ending += [_write_out_exception, _redact, _on_one_line, console]
-    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_before(foreign=True), processors=ending)
-
-
-def _before(*, foreign: bool = False) -> list[Processor]:
-    chain: list[Processor] = [
+    beginning: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         _add_process,
         structlog.stdlib.add_logger_name,
         _add_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+        structlog.stdlib.ExtraAdder(),
+        _drop_request,
     ]
-    return (
-        [*chain, structlog.stdlib.ExtraAdder(), _drop_request]
-        if foreign
-        else [*chain, structlog.stdlib.PositionalArgumentsFormatter()]
-    )
+    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=beginning, processors=ending)
 
 
 def _drop_request(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -129,19 +101,16 @@ def _add_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return event
 
 
-def _add_level(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    record: logging.LogRecord | None = event.get("_record")
-    name = record.levelname if record else method.upper()
-    event["level"] = {"WARNING": "WARN", "EXCEPTION": "ERROR", "FATAL": "CRITICAL"}.get(name, name)
+def _add_level(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    name = event["_record"].levelname
+    event["level"] = "WARN" if name == "WARNING" else name
     return event
 
 
 def _taken_exception(event: EventDict) -> BaseException | None:
     """Removes the exception from the event and returns it."""
     info = event.pop("exc_info", None)
-    if info is True:
-        info = sys.exc_info()
-    return info if isinstance(info, BaseException) else info[1] if isinstance(info, tuple) else None
+    return info[1] if isinstance(info, tuple) else None
 
 
 def _write_out_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -22,18 +22,14 @@ _EVENTS = {extensions.POLL_READ: select.POLLIN, extensions.POLL_WRITE: select.PO
 _thread = threading.local()
 
 
-class WaitBounds:
-    """The timeouts of this process, in seconds."""
+def install(*, answer_seconds: float, connect_seconds: float) -> None:
+    """Sets the timeouts of all psycopg2 connections of this process."""
 
-    def __init__(self, *, answer: float, connect: float) -> None:
-        self.answer, self.connect = answer, connect
-
-    def wait(self, connection: extensions.connection) -> None:
-        """The wait callback: returns when the server has answered, raises OperationalError after the timeout."""
+    def wait(connection: extensions.connection) -> None:
+        """Returns when the server has answered, raises OperationalError after the timeout."""
         state = connection.poll()
-        if state == extensions.POLL_OK:
-            return
-        seconds = self._bound(connection)
+        seconds = connect_seconds if connection.status == CONNECTING else answer_seconds
+        seconds = min(seconds, getattr(_thread, "seconds", seconds))
         deadline = time.monotonic() + seconds
         while state != extensions.POLL_OK:
             poller = select.poll()  # a new one: the handshake may go on through another socket, at another address
@@ -46,14 +42,7 @@ class WaitBounds:
                 )
             state = connection.poll()
 
-    def _bound(self, connection: extensions.connection) -> float:
-        bound = self.connect if connection.status == CONNECTING else self.answer
-        return min(bound, getattr(_thread, "seconds", bound))
-
-
-def install(*, answer_seconds: float, connect_seconds: float) -> None:
-    """Sets the timeouts of all psycopg2 connections of this process."""
-    extensions.set_wait_callback(WaitBounds(answer=answer_seconds, connect=connect_seconds).wait)
+    extensions.set_wait_callback(wait)
 
 
 @contextmanager

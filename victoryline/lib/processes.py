@@ -67,15 +67,10 @@ def spawn(
     )
 
 
-def signal_group(group: int, signal_number: int) -> bool:
-    """Sends a signal to a process group; returns False if it is empty."""
-    try:
+def signal_group(group: int, signal_number: int) -> None:
+    """Sends a signal to a process group, unless it is empty or has only zombies or another user's processes."""
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal_number)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # only zombies or another user's processes are left
-        return False
-    return True
 
 
 def group_is_alive(group: int) -> bool:
@@ -135,13 +130,12 @@ def owned_temp_dirs() -> list[tuple[Path, str]]:
     """Returns marked temporary folders inside and beside our own, with their owners."""
     here = Path(tempfile.gettempdir())
     marks = [mark for root in (here, here.parent) for mark in root.glob(f"*/{OWN}") if mark.is_file()]
-    return [(mark.parent, owner) for mark in marks if (owner := _text(mark))]
-
-
-def _text(file: Path) -> str:
-    with suppress(OSError, UnicodeDecodeError):
-        return file.read_text(encoding="utf-8").strip()
-    return ""
+    found = []
+    for mark in marks:
+        with suppress(OSError, UnicodeDecodeError):
+            if owner := mark.read_text(encoding="utf-8").strip():
+                found.append((mark.parent, owner))
+    return found
 
 
 def remove_tree(folder: Path) -> None:

@@ -58,18 +58,9 @@ class Sign:
 
 @dataclass(frozen=True)
 class StallLimits:
-    task_seconds: float
-    """For a task without progress; longer than any single wait in it."""
-    stall_seconds: float
-    """For loops that use no database."""
-    store_seconds: float
-    """For loops that use the database: while it is unreachable, their rounds are long."""
-
-
-@dataclass
-class _Seen:
-    value: Hashable
-    at: float
+    task_seconds: float  # for a task without progress; longer than any single wait in it
+    stall_seconds: float  # for loops that use no database
+    store_seconds: float  # for loops that use the database: while it is unreachable, their rounds are long
 
 
 class Watchdog(threading.Thread):
@@ -86,7 +77,7 @@ class Watchdog(threading.Thread):
         self._replace = replace or replace_process
         self._every_seconds, self._clock = every_seconds, clock
         self._signs: list[Sign] = []
-        self._seen: dict[tuple[int, str], _Seen] = {}
+        self._seen: dict[tuple[int, str], tuple[Hashable, float]] = {}  # value, and since when it is the same
         self._checked_at = clock()
         self._awake = 0.0
         self._end_at: float | None = None
@@ -127,14 +118,12 @@ class Watchdog(threading.Thread):
             del self._seen[gone]
         stalled = []
         for name, value in values.items():
-            seen = self._seen.get((number, name))
-            if seen is None or seen.value != value:
-                self._seen[number, name] = _Seen(value, self._awake)
-            elif self._awake - seen.at >= sign.limit_seconds:
-                if sign.excuse():
-                    seen.at = self._awake
-                else:
-                    stalled.append(f"{name} has not moved for {self._awake - seen.at:.0f} s")
+            before, since = self._seen.get((number, name), (None, self._awake))
+            is_late = before == value and self._awake - since >= sign.limit_seconds
+            if is_late and not sign.excuse():
+                stalled.append(f"{name} has not moved for {self._awake - since:.0f} s")
+            elif is_late or before != value or (number, name) not in self._seen:
+                self._seen[number, name] = (value, self._awake)
         return "; ".join(stalled)
 
 
