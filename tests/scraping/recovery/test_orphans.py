@@ -187,4 +187,4 @@ def test_the_temporary_folders_of_killed_workers_are_removed(tmp_path: Path, mon
     orphans.end_orphans(now=timezone.now(), is_dry_run=True)
     assert (tmp_path / "of-the-dead").exists()
     orphans.end_orphans(now=timezone.now())
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["of-another-machine", "of-the-living", "foreign"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["foreign", "of-another-machine", "of-the-living"]
