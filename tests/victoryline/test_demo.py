@@ -51,7 +51,7 @@ class TestPrepare:
 
     def test_replaces_a_key_that_was_revoked(self, tmp_path):
         first = demo.prepare(url=URL, var_dir=tmp_path)
-        keys.revoke(prefix=keys.prefix_of(first.api_key), now=timezone.now())
+        keys.revoke(prefix=keys.prefix_in(first.api_key), now=timezone.now())
         assert demo.prepare(url=URL, var_dir=tmp_path).api_key != first.api_key
 
     def test_a_changed_password_is_set_again(self, tmp_path):
