@@ -17,10 +17,9 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from monitoring.health.document import health_document
+from monitoring.health.documents import health_document, status_document
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.publisher import Published, PublishedDocument
-from monitoring.health.status_document import status_document
 from monitoring.health.status_rules import SystemStatus
 from monitoring.metrics import exposition
 from monitoring.queries import DatabaseAway, database_read, workers_at_work

@@ -8,11 +8,14 @@ on the number of scrapers.
 from __future__ import annotations
 
 import copy
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Count, Min, Q
 
 from monitoring import queries
 from monitoring.alerts import alert_keys
@@ -20,13 +23,91 @@ from monitoring.alerts.registry import open_keys
 from monitoring.health import grading, match_cards
 from monitoring.health.grading import Freshness, GradeState
 from monitoring.health.status_rules import StatusInputs, StatusResult, system_status
-from monitoring.queries import ErrorCounts, LiveCounts, Queue, ResourceShares, WatchedScraper
 from monitoring.source_stats import SourceStats, source_stats
-from scraping.models import Breaker, BreakerState, HealthStatus, Match, Scraper, Snapshot, Worker
+from scraping.models import (
+    Breaker,
+    BreakerState,
+    HealthStatus,
+    Match,
+    MatchLifecycle,
+    Priority,
+    ScrapeError,
+    Scraper,
+    ScrapeTask,
+    Snapshot,
+    TaskState,
+    Worker,
+)
+from scraping.payloads import Status
+from scraping.policies.ladder import Rung
 from scraping.stats import traffic
 
+MINUTE = timedelta(minutes=1)
+FAILURE_WINDOW = timedelta(minutes=10)
 LATENCY_WINDOW = timedelta(minutes=5)
 LATENCY_SAMPLES = 1000
+ENDED_STATES = (TaskState.SUCCESS, TaskState.FAILED, TaskState.DEAD)
+_SCRAPER_COLUMNS = tuple(column.attname for column in Scraper._meta.concrete_fields)  # noqa: SLF001 - documented under this name
+_MATCH_COLUMNS = ("ref__match_id", "ref__match__status", "ref__source__key", "ref__source_event_id", "ref__url")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedScraper:
+    """An active scraper, with those columns of its match that health needs."""
+
+    scraper: Scraper
+    match_id: int
+    is_live: bool
+    key: str  # the match's public key
+    url: str
+
+
+@dataclass(frozen=True)
+class ErrorCounts:
+    last_minute: int = 0
+    last_hour: int = 0
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Pending tasks by priority, the delay of the oldest due one, and executing tasks."""
+
+    depth: dict[str, int]
+    oldest_age_seconds: float = 0.0
+    executing: int = 0
+
+    @property
+    def waiting(self) -> int:
+        return sum(self.depth.values())
+
+
+@dataclass(frozen=True)
+class LiveCounts:
+    """Counts of live matches: to be kept fresh, paused, frozen, and silent by rung of the ladder."""
+
+    silent: dict[str, int]
+    to_watch: int = 0
+    paused: int = 0
+    frozen: int = 0
+
+
+class ResourceShares:
+    """Divides a worker's memory and CPU evenly among its scrapers.
+
+    One browser serves all of them, so nothing finer can be measured.
+    """
+
+    def __init__(self, workers: Iterable[Worker], scrapers: Iterable[WatchedScraper]) -> None:
+        self._workers = {worker.worker_id: worker for worker in workers}
+        self._served = Counter(each.scraper.worker_id for each in scrapers)
+
+    def memory_bytes(self, scraper: Scraper) -> float:
+        worker = self._workers.get(scraper.worker_id)
+        return worker.memory_bytes / self._served[scraper.worker_id] if worker else 0.0
+
+    def cpu_percent(self, scraper: Scraper) -> float:
+        worker = self._workers.get(scraper.worker_id)
+        return worker.cpu_percent / self._served[scraper.worker_id] if worker else 0.0
 
 
 class Evaluation:
@@ -40,16 +121,11 @@ class Evaluation:
         """Returns an evaluation for the health document before the database was ever reached."""
         evaluation = cls(now)
         evaluation.__dict__ |= {
-            "scrapers": [],
-            "workers": [],
-            "breakers": [],
-            "errors": ErrorCounts(0, 0),
-            "latencies_ms": [],
-            "updates_per_minute": 0,
-            "live": LiveCounts(0, 0, 0, {}),
-            "queue": Queue({}, 0.0, 0),
-            "sources_without_token": 0,
-            "sources_over_budget": 0,
+            **dict.fromkeys(("scrapers", "workers", "breakers", "latencies_ms"), ()),
+            **dict.fromkeys(("updates_per_minute", "sources_without_token", "sources_over_budget"), 0),
+            "errors": ErrorCounts(),
+            "live": LiveCounts({}),
+            "queue": Queue({}),
         }
         return evaluation
 
@@ -63,7 +139,15 @@ class Evaluation:
 
     @cached_property
     def scrapers(self) -> list[WatchedScraper]:
-        return queries.active_scrapers()
+        """The active scrapers; read every second, so without row objects of reference, match and source."""
+        active = Scraper.objects.filter(stopped_at__isnull=True).order_by("ref_id")
+        split = len(_SCRAPER_COLUMNS)
+        found = []
+        for row in active.values_list(*_SCRAPER_COLUMNS, *_MATCH_COLUMNS):
+            match_id, status, source, event, url = row[split:]
+            scraper = Scraper.from_db(active.db, _SCRAPER_COLUMNS, row[:split])
+            found.append(WatchedScraper(scraper, match_id, status == Status.LIVE, f"{source}_{event}", url))
+        return found
 
     @cached_property
     def workers(self) -> list[Worker]:
@@ -82,7 +166,10 @@ class Evaluation:
 
     @cached_property
     def errors(self) -> ErrorCounts:
-        return queries.error_counts(self.now)
+        counted = ScrapeError.objects.filter(timestamp__gt=self.now - timedelta(hours=1)).aggregate(
+            last_hour=Count("pk"), last_minute=Count("pk", filter=Q(timestamp__gt=self.now - MINUTE))
+        )
+        return ErrorCounts(**counted)
 
     @cached_property
     def latencies_ms(self) -> list[int]:
@@ -91,15 +178,31 @@ class Evaluation:
 
     @cached_property
     def updates_per_minute(self) -> int:
-        return queries.updates_last_minute(self.now)
+        done = ScrapeTask.objects.filter(state=TaskState.SUCCESS, ref__isnull=False)
+        return done.filter(finished_at__gt=self.now - MINUTE).count()
 
     @cached_property
     def live(self) -> LiveCounts:
-        return queries.live_counts()
+        rungs = [rung for rung in Rung if rung is not Rung.GROUND]
+        counted = Match.objects.live().aggregate(
+            to_watch=Count("pk", filter=Q(pk__in=queries.matches_to_watch().values("pk"))),
+            paused=Count("pk", filter=Q(lifecycle=MatchLifecycle.PAUSED)),
+            frozen=Count("pk", filter=Q(frozen_at__isnull=False)),
+            **{rung.name: Count("pk", filter=Q(silence_rung=rung)) for rung in rungs},
+        )
+        silent = {rung.name.lower(): counted.pop(rung.name) for rung in rungs}
+        return LiveCounts(silent, **counted)
 
     @cached_property
     def queue(self) -> Queue:
-        return queries.queue(self.now)
+        is_waiting = Q(state=TaskState.PENDING)
+        counted = ScrapeTask.objects.filter(state__in=(TaskState.PENDING, TaskState.EXECUTING)).aggregate(
+            executing=Count("pk", filter=Q(state=TaskState.EXECUTING)),
+            oldest=Min("run_at", filter=is_waiting & Q(run_at__lte=self.now)),
+            **{priority.name: Count("pk", filter=is_waiting & Q(priority=priority)) for priority in Priority},
+        )
+        age = (self.now - (counted["oldest"] or self.now)).total_seconds()
+        return Queue({each.label.lower(): counted[each.name] for each in Priority}, age, counted["executing"])
 
     @cached_property
     def sources_without_token(self) -> int:
@@ -145,7 +248,10 @@ class Evaluation:
 
     @cached_property
     def failure_ratio(self) -> float:
-        return queries.failure_ratio(self.now)
+        """The share of failures among the tasks that ended in the last ten minutes."""
+        ended = ScrapeTask.objects.filter(state__in=ENDED_STATES, finished_at__gt=self.now - FAILURE_WINDOW)
+        counted = ended.aggregate(total=Count("pk"), failed=Count("pk", filter=~Q(state=TaskState.SUCCESS)))
+        return float(counted["failed"] / counted["total"]) if counted["total"] else 0.0
 
     @cached_property
     def grade(self) -> GradeState:
@@ -167,19 +273,3 @@ def health_of(watched: WatchedScraper, now: datetime) -> HealthStatus:
     if watched.is_live:
         return scraper.health_status(now, threshold)
     return scraper.health_status(scraper.last_update_time or scraper.start_time, threshold)
-
-
-class LastEvaluation:
-    """The last evaluation from which a document was built completely; shown while the database is away."""
-
-    def __init__(self) -> None:
-        self._value: Evaluation | None = None
-
-    def put(self, evaluation: Evaluation) -> None:
-        self._value = evaluation
-
-    def get(self) -> Evaluation | None:
-        return self._value
-
-    def forget(self) -> None:
-        self._value = None

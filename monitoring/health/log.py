@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
 
-from monitoring.health.evaluation import Evaluation, health_of
+from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
 from monitoring.models import HealthLog
-from monitoring.queries import MEGABYTE, WatchedScraper
+from monitoring.queries import MEGABYTE
 from scraping.models import HealthStatus
 from victoryline.lib.retention import Amount
 

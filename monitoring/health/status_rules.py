@@ -37,45 +37,30 @@ class StatusResult:
 
 
 def system_status(inputs: StatusInputs) -> StatusResult:
-    if down := _reasons_for_down(inputs):
-        return StatusResult(SystemStatus.DOWN, down)
-    if degraded := _reasons_for_degraded(inputs):
-        return StatusResult(SystemStatus.DEGRADED, degraded)
-    return StatusResult(SystemStatus.HEALTHY)
-
-
-def _reasons_for_down(inputs: StatusInputs) -> tuple[str, ...]:
-    reasons = []
-    if inputs.matches_to_watch and not inputs.active_scrapers:
-        reasons.append(f"no scraper is active for {_live(inputs.matches_to_watch)}")
-    elif inputs.matches_to_watch and not inputs.workers:
-        reasons.append(f"no worker is alive for {_live(inputs.matches_to_watch)}")
-    if inputs.errors_last_minute > DOWN_ABOVE_ERRORS:
-        reasons.append(f"{inputs.errors_last_minute} errors in the last minute")
-    return tuple(reasons)
-
-
-def _reasons_for_degraded(inputs: StatusInputs) -> tuple[str, ...]:
-    reasons = []
-    if inputs.unhealthy_scrapers:
-        are = "is" if inputs.unhealthy_scrapers == 1 else "are"
-        reasons.append(f"{inputs.unhealthy_scrapers} of {inputs.active_scrapers} scrapers {are} stale or failing")
-    if inputs.frozen_matches:
-        are = "is" if inputs.frozen_matches == 1 else "are"
-        reasons.append(f"{_live(inputs.frozen_matches)} {are} frozen: every recovery step was tried without success")
-    if inputs.paused_live_matches:
-        are = "is" if inputs.paused_live_matches == 1 else "are"
-        reasons.append(f"{_live(inputs.paused_live_matches)} {are} paused")
-    if inputs.sources_without_token:
-        have = "source has" if inputs.sources_without_token == 1 else "sources have"
-        reasons.append(f"{inputs.sources_without_token} {have} no token: only public data is read")
-    if inputs.sources_over_budget:
-        has = "source has" if inputs.sources_over_budget == 1 else "sources have"
-        reasons.append(f"{inputs.sources_over_budget} {has} used up today's traffic budget: only direct reads")
-    if inputs.errors_last_minute >= DEGRADED_FROM_ERRORS:
-        reasons.append(f"{inputs.errors_last_minute} errors in the last minute")
-    return tuple(reasons)
-
-
-def _live(number: int) -> str:
-    return f"{number} live {'match' if number == 1 else 'matches'}"
+    watched, errors = inputs.matches_to_watch, inputs.errors_last_minute
+    live = "1 live match" if watched == 1 else f"{watched} live matches"
+    down = []
+    if watched and not inputs.active_scrapers:
+        down.append(f"no scraper is active for {live}")
+    elif watched and not inputs.workers:
+        down.append(f"no worker is alive for {live}")
+    if errors > DOWN_ABOVE_ERRORS:
+        down.append(f"{errors} errors in the last minute")
+    if down:
+        return StatusResult(SystemStatus.DOWN, tuple(down))
+    matches, scrapers = ("live match is", "live matches are"), inputs.active_scrapers
+    rules = (
+        (inputs.unhealthy_scrapers, (f"of {scrapers} scrapers is", f"of {scrapers} scrapers are"), "stale or failing"),
+        (inputs.frozen_matches, matches, "frozen: every recovery step was tried without success"),
+        (inputs.paused_live_matches, matches, "paused"),
+        (inputs.sources_without_token, ("source has", "sources have"), "no token: only public data is read"),
+        (
+            inputs.sources_over_budget,
+            ("source has", "sources have"),
+            "used up today's traffic budget: only direct reads",
+        ),
+    )
+    degraded = [f"{number} {nouns[number != 1]} {state}" for number, nouns, state in rules if number]
+    if errors >= DEGRADED_FROM_ERRORS:
+        degraded.append(f"{errors} errors in the last minute")
+    return StatusResult(SystemStatus.DEGRADED if degraded else SystemStatus.HEALTHY, tuple(degraded))

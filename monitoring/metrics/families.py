@@ -19,11 +19,11 @@ from prometheus_client.core import (
 )
 
 from monitoring.audit import RECOVERIES
-from monitoring.health.evaluation import Evaluation, health_of
+from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
 from monitoring.health.status_rules import SystemStatus
 from monitoring.models import Alert, AuditEntry, Grade, Severity
 from monitoring.objectives import objectives_by_window
-from monitoring.queries import WatchedScraper, matches_to_watch, percentile
+from monitoring.queries import matches_to_watch, percentile
 from scraping.models import (
     Breaker,
     BreakerState,

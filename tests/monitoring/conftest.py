@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from monitoring import views
-from monitoring.health import document, grading, status_document
+from monitoring.health import documents, grading
 from monitoring.objectives import hourly_totals
 from victoryline.lib import availability
 
@@ -23,6 +23,5 @@ def _forget() -> None:
     views.published_health.forget()
     views.published_status.forget()
     hourly_totals.forget()
-    document._last.forget()
-    status_document._last.forget()
+    documents.last_evaluations.clear()
     availability.database.forget()

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from monitoring.health.document import health_document
+from monitoring.health.documents import health_document
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.log import log_health
 from monitoring.models import Alert, AuditEntry, HealthLog

@@ -11,9 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from monitoring.health.document import health_document
+from monitoring.health.documents import health_document, status_document
 from monitoring.health.evaluation import Evaluation
-from monitoring.health.status_document import status_document
 from scraping.models import Breaker, BreakerState, Scraper, TaskState
 from scraping.payloads import Status
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from monitoring.alerts import alert_keys
-from monitoring.health.document import health_document
+from monitoring.health.documents import health_document
 from monitoring.health.evaluation import Evaluation
 from monitoring.models import Alert, Severity
 from monitoring.watchdogs.sources import watch_tokens

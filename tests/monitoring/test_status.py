@@ -13,8 +13,8 @@ from pytest_django import DjangoAssertNumQueries
 from monitoring import audit
 from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import raise_alert
+from monitoring.health.documents import status_document
 from monitoring.health.evaluation import Evaluation
-from monitoring.health.status_document import status_document
 from monitoring.models import Severity
 from monitoring.objectives import hourly_totals
 from scraping import signals

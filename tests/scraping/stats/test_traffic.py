@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from monitoring.health.document import health_document
+from monitoring.health.documents import health_document
 from monitoring.health.evaluation import Evaluation
 from monitoring.metrics.exposition import DatabaseCollector
 from monitoring.models import Alert

@@ -1,0 +1,253 @@
+"""The JSON of GET /health, key by key as specified (DM-3, FR-012), and of GET /status, with the status page's data.
+
+/status is public, so it holds nothing that helps an attacker: no addresses, process ids, names of people or hosts.
+While the database is away, each document is built from the last evaluation that was read completely.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from statistics import fmean
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count
+
+from monitoring.alerts import alert_keys
+from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
+from monitoring.health.match_cards import card
+from monitoring.health.status_rules import SystemStatus
+from monitoring.models import Alert, AuditEntry
+from monitoring.objectives import hourly_totals
+from monitoring.queries import MEGABYTE, DatabaseAway, database_read, percentile
+from monitoring.source_stats import SourceStats
+from scraping.models import Match, MatchRef, Source, Worker
+from victoryline.lib import availability
+from victoryline.lib.times import as_utc_iso
+
+AUDIT_ENTRIES = 10
+MAX_ALERTS = 20
+MAX_PAUSED = 100
+SHOWN_CONFIG = (
+    "polling_interval_seconds",
+    "staleness_threshold_seconds",
+    "scraper_max_lifetime_hours",
+    "memory_soft_limit_mb",
+    "memory_hard_limit_mb",
+    "circuit_breaker_threshold",
+    "circuit_breaker_timeout_seconds",
+    "circuit_breaker_success_threshold",
+    "retry_max_attempts",
+    "retry_base_delay_seconds",
+    "retry_max_delay_seconds",
+    "pause_after_failures",
+    "pause_seconds",
+    "worker_threads",
+    "task_lease_seconds",
+)
+last_evaluations: dict[str, Evaluation] = {}  # from which a document was built completely, by its name
+
+
+def health_document(evaluation: Evaluation) -> dict[str, Any]:
+    """Returns the document; never raises and never waits long for a database that is away."""
+    now = evaluation.now
+    try:
+        with database_read():
+            document = _health(evaluation)
+    except DatabaseAway as error:
+        last = last_evaluations.get("health")
+        reason = f"the database is away ({error})"
+        if last is not None:
+            reason += f"; the other figures are those of {last.now:%H:%M:%S} UTC"
+        document = _health((last or Evaluation.empty(now)).as_of(now))
+        return {**document, "status": SystemStatus.DOWN.value, "reason": reason}
+    last_evaluations["health"] = evaluation
+    return document
+
+
+def _health(evaluation: Evaluation) -> dict[str, Any]:
+    workers, latencies = evaluation.workers, evaluation.latencies_ms
+    rows = [_scraper(each, evaluation) for each in evaluation.scrapers]
+    memory = sum(worker.memory_bytes for worker in workers) / MEGABYTE
+    peak = max((worker.peak_memory_bytes for worker in workers), default=0) / MEGABYTE  # of any worker now alive
+    return {
+        "status": evaluation.status.status.value,
+        "timestamp": as_utc_iso(evaluation.now),
+        "active_scraper_count": len(rows),
+        "total_matches_scraping": len({each.match_id for each in evaluation.scrapers}),
+        "scrapers": rows,
+        "resources": {
+            "total_memory_mb": round(memory, 1),
+            "average_memory_mb": round(memory / len(rows), 1) if rows else 0.0,
+            "peak_memory_mb": round(peak, 1),
+            "total_cpu_percent": round(sum(worker.cpu_percent for worker in workers), 1),
+        },
+        "errors": {
+            "last_minute": evaluation.errors.last_minute,
+            "last_hour": evaluation.errors.last_hour,
+            "circuit_breakers": [breaker.as_document() for breaker in evaluation.breakers],
+        },
+        "performance": {
+            "average_latency_ms": round(fmean(latencies)) if latencies else 0,
+            "p95_latency_ms": round(percentile(latencies, 0.95)),
+            "updates_per_minute": evaluation.updates_per_minute,
+        },
+        "reason": "; ".join(evaluation.status.reasons),
+        "uptime_seconds": round(evaluation.uptime_seconds, 1),
+        "total_memory_mb": round(memory, 1),
+        "per_match_status": [
+            {
+                "match_id": row["match_id"],
+                "url": row["url"],
+                "last_update_iso8601": row["last_update"],
+                "error_count": row["error_count"],
+                "memory_mb": row["memory_mb"],
+            }
+            for row in rows
+        ],
+        "queue": {
+            "depth": evaluation.queue.waiting,
+            "oldest_age_seconds": round(evaluation.queue.oldest_age_seconds, 1),
+        },
+    }
+
+
+def _scraper(watched: WatchedScraper, evaluation: Evaluation) -> dict[str, Any]:
+    shares = evaluation.resource_shares
+    document = watched.scraper.as_document(
+        evaluation.now,
+        match_id=watched.key,
+        url=watched.url,
+        memory_mb=shares.memory_bytes(watched.scraper) / MEGABYTE,
+        cpu=shares.cpu_percent(watched.scraper),
+    )
+    return {**document, "health_status": health_of(watched, evaluation.now).value}
+
+
+def status_document(evaluation: Evaluation) -> dict[str, Any]:
+    """Returns the document; never raises and never waits long for a database that is away."""
+    now = evaluation.now
+    try:
+        with database_read():
+            document = _status(evaluation)
+    except DatabaseAway as error:
+        last = last_evaluations.get("status")
+        return {
+            "grade": "FAILING",
+            "reason": f"the database is away ({error})",
+            "generated_at": as_utc_iso(now),
+            "matches": [card(match, now) for match in last.matches] if last else [],
+            "alerts": [],
+        }
+    last_evaluations["status"] = evaluation
+    return document
+
+
+def _status(evaluation: Evaluation) -> dict[str, Any]:
+    now, live, fresh = evaluation.now, evaluation.live, evaluation.freshness
+    redis_url = settings.CONFIG.redis_url
+    return {
+        "grade": evaluation.grade.grade.value,
+        "reason": evaluation.grade.reason,
+        "generated_at": as_utc_iso(now),
+        "freshness": {
+            "median": round(fresh.median, 1),
+            "p50": round(fresh.median, 1),
+            "p95": round(fresh.p95, 1),
+            "p99": round(percentile(evaluation.live_ages, 0.99), 1),
+            "max": round(fresh.max, 1),
+            "count": fresh.count,
+        },
+        "queue_depth": evaluation.queue.depth,
+        "oldest_queued_seconds": round(evaluation.queue.oldest_age_seconds, 1),
+        "active_tasks": evaluation.queue.executing,
+        "failure_ratio": round(evaluation.failure_ratio, 4),
+        "updates_per_minute": evaluation.updates_per_minute,
+        "paused_matches": [
+            {"id": pk, "title": title, "until": _iso(until)}
+            for pk, title, until in Match.objects.paused()
+            .order_by("pause_until")
+            .values_list("pk", "title", "pause_until")[:MAX_PAUSED]
+        ],
+        "silence": {"frozen": live.frozen, "by_rung": live.silent},
+        # The database answers, or this document would not be built.
+        "services": {
+            "database": True,
+            **({"redis": not availability.redis(redis_url).is_away()} if redis_url else {}),
+        },
+        "objectives": {window: totals.as_document() for window, totals in hourly_totals.windows(now).items()},
+        "last_success_at": _iso(evaluation.last_success_at),
+        "workers": [_worker(number, worker, now) for number, worker in enumerate(evaluation.workers, start=1)],
+        "sources": _sources(evaluation.sources),
+        "alerts": [
+            {
+                "severity": alert.severity,
+                "summary": alert_keys.public_text(alert.key, alert.summary),
+                "opened_at": as_utc_iso(alert.opened_at),
+            }
+            for alert in Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")[:MAX_ALERTS]
+        ],
+        "audit_entries": [
+            {
+                "timestamp": as_utc_iso(entry.timestamp),
+                "action_type": entry.action_type,
+                "outcome": entry.outcome,
+                "duration_seconds": entry.duration_seconds,
+            }
+            for entry in AuditEntry.objects.order_by("-timestamp")[:AUDIT_ENTRIES]
+        ],
+        "config": {name: getattr(settings.CONFIG, name) for name in SHOWN_CONFIG},
+        "matches": [card(match, now) for match in evaluation.matches],
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return as_utc_iso(moment) if moment else None
+
+
+def _worker(number: int, worker: Worker, now: datetime) -> dict[str, Any]:
+    """Numbered instead of named: a worker's id contains its host and process."""
+    return {
+        "name": f"worker {number}",
+        "uptime_seconds": round((now - worker.started_at).total_seconds()),
+        "heartbeat_age_seconds": round((now - worker.heartbeat_at).total_seconds(), 1),
+        "memory_mb": round(worker.memory_bytes / MEGABYTE, 1),
+        "cpu_percent": round(worker.cpu_percent, 1),
+        "active_tasks": worker.active_tasks,
+        "browser_launches": worker.browser_launches,
+        "browser_uptime_seconds": round((now - (worker.browser_started_at or now)).total_seconds()),
+        "process_count": worker.process_count,
+        "context_count": worker.context_count,
+        "page_count": worker.page_count,
+    }
+
+
+def _sources(stats: dict[str, SourceStats]) -> list[dict[str, Any]]:
+    refs = MatchRef.objects.filter(is_watched=True).values_list("source")
+    watched = dict(refs.annotate(number=Count("pk")).order_by())
+    found = []
+    for source in Source.objects.defer("metadata"):
+        own = stats.get(source.key, SourceStats())
+        found.append(
+            {
+                "key": source.key,
+                "name": source.name,
+                "sport": source.sport,
+                "is_enabled": source.is_enabled,
+                "matches_watched": watched.get(source.pk, 0),
+                "last_discovery_at": _iso(source.last_discovery_at),
+                "attempts": own.attempts,
+                "successes": own.successes,
+                "failures": [
+                    {"type": kind, "reason": reason, "count": number} for (kind, reason), number in own.failures.items()
+                ],
+                "bytes_in": own.cost.bytes_in,
+                "requests": own.cost.requests,
+                "requests_blocked": own.cost.requests_blocked,
+                "reads": own.reads,
+                "matches_by_read_mode": own.matches_by_read_mode,
+                "budget_used_ratio": own.budget_used_ratio,
+                "integrity_score": own.integrity_score,
+            }
+        )
+    return found
