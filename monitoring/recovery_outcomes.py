@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from monitoring import audit, audit_context
-from monitoring.audit import EVALUATED_AFTER, OutcomeRule
-from monitoring.audit_context import MatchContext, SourceContext, SystemContext
+from monitoring import audit
+from monitoring.audit import EVALUATED_AFTER, MatchContext, OutcomeRule, SystemContext
 from monitoring.models import AuditEntry, AuditOutcome, Grade
-from scraping.models import ScrapeTask, TaskState
+from scraping.models import MatchLifecycle, ScrapeTask, TaskState
 
 BATCH_SIZE = 1000  # the rest follows five seconds later
 _OUTCOME_OF_GRADE = {
@@ -42,30 +41,27 @@ def match_result(
 
     `source_key` limits it to the source whose silence caused the action.
     """
-    if match.has_ended:
+    if match.lifecycle in (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED):
         return RecoveryResult(AuditOutcome.SUCCESS)
     read = [source for source in match.sources if source.read_at and source.read_at > acted_at]
-    relevant = [source for source in read if _is_relevant(source, source_key)]
-    if any(not source.is_slowed for source in relevant) and not match.is_paused:
+    is_paused = match.lifecycle == MatchLifecycle.PAUSED
+    relevant = [source for source in read if (source.key == source_key if source_key else not source.is_fallback)]
+    if any(not source.is_slowed for source in relevant) and not is_paused:
         return RecoveryResult(AuditOutcome.SUCCESS, min(source.read_at for source in relevant if source.read_at))
     if now - acted_at < EVALUATED_AFTER:
         return None
     was_read = bool(read) or (match.read_at is not None and match.read_at > acted_at)
-    if was_read or match.is_paused or not match.sources:  # a match without a source is not polled any more
+    if was_read or is_paused or not match.sources:  # a match without a source is not polled any more
         return RecoveryResult(AuditOutcome.PARTIAL)
     return RecoveryResult(AuditOutcome.FAILED)
-
-
-def _is_relevant(source: SourceContext, key: str) -> bool:
-    return source.key == key if key else not source.is_fallback
 
 
 def system_result(
     acted_at: datetime, system: SystemContext, now: datetime, *, grade_before: str = ""
 ) -> RecoveryResult | None:
     """Decides by the grade that was reached (SO-6)."""
-    seconds = (now - acted_at).total_seconds()
-    if system.grade == Grade.HEALTHY and system.has_read_within(seconds):
+    was_read = not system.ages or min(system.ages) < (now - acted_at).total_seconds()  # or no match is live
+    if system.grade == Grade.HEALTHY and was_read:
         return RecoveryResult(AuditOutcome.SUCCESS, now if grade_before not in {"", Grade.HEALTHY} else None)
     return RecoveryResult(_OUTCOME_OF_GRADE[system.grade]) if now - acted_at >= EVALUATED_AFTER else None
 
@@ -85,37 +81,32 @@ def evaluate_recoveries(now: datetime) -> int:
     waiting = [entry for entry in audit.pending(BATCH_SIZE) if entry.timestamp <= now]
     if not waiting:
         return 0
-    evaluator = _Evaluator(waiting, now)
-    return audit.close(entry for entry in waiting if evaluator.decide(entry))
+    current = _CurrentState(waiting, now)
+    decided = []
+    for entry in waiting:
+        result, after = current.result(entry)
+        if result is not None:
+            entry.outcome, entry.after, entry.judged_at = result.outcome, after, now
+            if result.recovered_at is not None:
+                entry.duration_seconds = max(0.0, (result.recovered_at - entry.timestamp).total_seconds())
+            decided.append(entry)
+    return audit.close(decided)
 
 
-class _Evaluator:
-    """Reads the current state of the subjects of all open entries at once."""
+class _CurrentState:
+    """The current state of the subjects of all open entries, read at once."""
 
     def __init__(self, waiting: list[AuditEntry], now: datetime) -> None:
         self._now = now
-        by_rule = {rule: [entry for entry in waiting if _rule(entry) is rule] for rule in OutcomeRule}
-        match_ids = {entry.match_id for entry in by_rule[OutcomeRule.BY_MATCH] if entry.match_id}
-        self._matches = audit_context.match_contexts(match_ids, now)
-        self._system = audit_context.system_context(now) if by_rule[OutcomeRule.BY_GRADE] else None
-        self._tasks: dict[int, tuple[str, datetime | None]] = {}
-        if task_ids := [pk for entry in by_rule[OutcomeRule.BY_TASK] if (pk := entry.metadata.get("task_id"))]:
-            rows = ScrapeTask.objects.filter(pk__in=task_ids).values_list("pk", "state", "finished_at")
-            self._tasks = {pk: (state, finished_at) for pk, state, finished_at in rows}
+        self._matches = audit.match_contexts({entry.match_id for entry in waiting if entry.match_id}, now)
+        self._system = audit.system_context(now)
+        task_ids = [pk for entry in waiting if (pk := entry.metadata.get("task_id"))]
+        rows = ScrapeTask.objects.filter(pk__in=task_ids).values_list("pk", "state", "finished_at")
+        self._tasks = {pk: (state, finished_at) for pk, state, finished_at in rows} if task_ids else {}
 
-    def decide(self, entry: AuditEntry) -> bool:
-        """Fills in the outcome and the state after, where they are decided."""
-        result, after = self._result(entry)
-        if result is None:
-            return False
-        entry.outcome, entry.after, entry.judged_at = result.outcome, after, self._now
-        if result.recovered_at is not None:
-            entry.duration_seconds = max(0.0, (result.recovered_at - entry.timestamp).total_seconds())
-        return True
-
-    def _result(self, entry: AuditEntry) -> tuple[RecoveryResult | None, dict[str, Any]]:
-        now, at = self._now, entry.timestamp
-        rule = _rule(entry)
+    def result(self, entry: AuditEntry) -> tuple[RecoveryResult | None, dict[str, Any]]:
+        """Returns the result, or None while undecided, and the state after the action."""
+        now, at, rule = self._now, entry.timestamp, audit.outcome_rule(entry.action_type, entry.match_id)
         if rule is OutcomeRule.BY_TASK:
             task = self._tasks.get(entry.metadata.get("task_id", 0))
             if task is None:  # deleted by retention
@@ -127,12 +118,6 @@ class _Evaluator:
                 return RecoveryResult(AuditOutcome.PARTIAL), {"lifecycle": "gone"}
             source_key = str(entry.metadata.get("source_key") or "")
             return match_result(at, match, now, source_key=source_key), match.as_document(now)
-        system = self._system or audit_context.system_context(now)
+        # By the grade; also an entry of an older version whose action needs no evaluation any more.
         grade_before = str(entry.before.get("grade") or "")
-        return system_result(at, system, now, grade_before=grade_before), system.as_document()
-
-
-def _rule(entry: AuditEntry) -> OutcomeRule:
-    """An open entry whose action needs no evaluation was written by an older version: it goes by the grade."""
-    rule = audit.outcome_rule(entry.action_type, entry.match_id)
-    return OutcomeRule.BY_GRADE if rule is OutcomeRule.IMMEDIATE else rule
+        return system_result(at, self._system, now, grade_before=grade_before), self._system.as_document()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +26,8 @@ from monitoring.metrics import exposition
 from monitoring.queries import DatabaseAway, database_read, workers_at_work
 from scraping.models.process import SILENT_AFTER
 
+View = Callable[..., HttpResponse]
+
 
 def build_health(evaluation: Evaluation) -> Published:
     document = health_document(evaluation)
@@ -36,13 +39,16 @@ def build_status(evaluation: Evaluation) -> Published:
     return Published(orjson.dumps(status_document(evaluation)), 200, evaluation.now)
 
 
+def open_page(view: View) -> View:
+    """Allows GET and HEAD only, and no cache."""
+    return csrf_exempt(require_safe(never_cache(view)))
+
+
 published_health = PublishedDocument("health_document", build_health)
 published_status = PublishedDocument("health_summary", build_status)
 
 
-@csrf_exempt
-@require_safe
-@never_cache
+@open_page
 def health(_: HttpRequest) -> HttpResponse:
     if not settings.CONFIG.health_check_enabled:
         raise Http404
@@ -50,17 +56,13 @@ def health(_: HttpRequest) -> HttpResponse:
     return _json(published.body, status=published.status_code)
 
 
-@csrf_exempt
-@require_safe
-@never_cache
+@open_page
 def live(_: HttpRequest) -> HttpResponse:
     """Answers while the process runs; makes no query."""
     return _json(b'{"status":"live"}')
 
 
-@csrf_exempt
-@require_safe
-@never_cache
+@open_page
 def ready(_: HttpRequest) -> HttpResponse:
     reasons = _reasons_not_ready(timezone.now())
     document: dict[str, Any] = {"status": "not ready" if reasons else "ready", "reasons": reasons}
@@ -73,7 +75,7 @@ def _reasons_not_ready(now: datetime) -> list[str]:
         with database_read():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1")
-            if not _migrations.are_applied():
+            if not _are_migrations_applied():
                 return ["migrations are not applied: run manage.py migrate"]
             if not workers_at_work(now):
                 return [f"no worker has sent a heartbeat for {SILENT_AFTER.total_seconds():.0f} s"]
@@ -82,57 +84,40 @@ def _reasons_not_ready(now: datetime) -> list[str]:
     return []
 
 
-class _Migrations:
+def _are_migrations_applied() -> bool:
     """Applied migrations stay applied, so a positive answer is kept for the life of the process."""
-
-    def __init__(self) -> None:
-        self._are_applied = False
-
-    def are_applied(self) -> bool:
-        if not self._are_applied:
-            executor = MigrationExecutor(connection)
-            self._are_applied = not executor.migration_plan(executor.loader.graph.leaf_nodes())
-        return self._are_applied
+    if not _applied_migrations:
+        executor = MigrationExecutor(connection)
+        if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            _applied_migrations.append(True)
+    return bool(_applied_migrations)
 
 
-_migrations = _Migrations()
+_applied_migrations: list[bool] = []
 
 
-@csrf_exempt
-@require_safe
-@never_cache
+@open_page
 def status(_: HttpRequest) -> HttpResponse:
     return _json(published_status.get().body)
 
 
-@csrf_exempt
-@require_safe
-@never_cache
+@open_page
 def prometheus(_: HttpRequest) -> HttpResponse:
     if not settings.CONFIG.enable_prometheus_metrics:
         raise Http404
     return HttpResponse(exposition.render(), content_type=CONTENT_TYPE_LATEST)
 
 
-@csrf_exempt
-@require_safe
-@never_cache
+@open_page
 def page(request: HttpRequest) -> HttpResponse:
     summary = orjson.loads(published_status.get().body)
-    context = {
-        "summary": summary,
-        "groups": groups(summary["matches"]),
-        "failure_percent": f"{summary.get('failure_ratio', 0.0) * 100:.1f}",
-    }
-    return render(request, "status/page.html", context)
-
-
-def groups(matches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     titles = {"live": "Live", "upcoming": "Coming up", "finished": "Finished"}
-    return [
-        {"name": name, "title": title, "matches": [match for match in matches if match["group"] == name]}
+    groups = [
+        {"name": name, "title": title, "matches": [match for match in summary["matches"] if match["group"] == name]}
         for name, title in titles.items()
     ]
+    failures = f"{summary.get('failure_ratio', 0.0) * 100:.1f}"
+    return render(request, "status/page.html", {"summary": summary, "groups": groups, "failure_percent": failures})
 
 
 def _json(body: bytes, status: int = 200) -> HttpResponse:

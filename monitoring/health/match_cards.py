@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import F, Prefetch
 
 from scraping.documents.cached_match import CachedMatch
 from scraping.models import Match, MatchLifecycle, MatchRef
@@ -44,35 +43,28 @@ RECOVERY_TEXTS = {
 
 def shown_matches() -> list[Match]:
     """Returns matches with everything that `card` needs, so that it works later without the database."""
-    return [*_live(), *_upcoming(), *_finished()]
-
-
-def _shown() -> QuerySet[Match]:
     refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata")
-    return (
+    shown = (
         Match.objects.exclude(lifecycle=MatchLifecycle.ARCHIVED)
         .defer("provenance")
         .prefetch_related(Prefetch("refs", queryset=refs.order_by("-source__precedence_weight", "pk")))
     )
-
-
-def _live() -> Iterable[Match]:
-    return _shown().filter(status=Status.LIVE).order_by("importance", "sport", "start_time", "pk")[:MAX_LIVE]
-
-
-def _upcoming() -> Iterable[Match]:
-    return _shown().filter(status=Status.UPCOMING).order_by(F("start_time").asc(nulls_last=True), "pk")[:MAX_UPCOMING]
-
-
-def _finished() -> Iterable[Match]:
-    ended = _shown().filter(status__in=(Status.COMPLETED, Status.ABANDONED))
-    return ended.order_by(F("completed_at").desc(nulls_last=True), "-pk")[:MAX_FINISHED]
+    live, upcoming = shown.filter(status=Status.LIVE), shown.filter(status=Status.UPCOMING)
+    finished = shown.filter(status__in=(Status.COMPLETED, Status.ABANDONED))
+    return [
+        *live.order_by("importance", "sport", "start_time", "pk")[:MAX_LIVE],
+        *upcoming.order_by(F("start_time").asc(nulls_last=True), "pk")[:MAX_UPCOMING],
+        *finished.order_by(F("completed_at").desc(nulls_last=True), "-pk")[:MAX_FINISHED],
+    ]
 
 
 def card(match: Match, now: datetime) -> dict[str, Any]:
     refs = list(match.refs.all())
     fresh = CachedMatch.from_row(match).freshness(now)
-    is_paused = match.lifecycle == MatchLifecycle.PAUSED
+    payload, is_paused = match.payload, match.lifecycle == MatchLifecycle.PAUSED
+    result = str(payload.get("result") or "")
+    last_event = str((payload.get("last_event") or {}).get("description") or "")
+    has_ended = match.status in (Status.COMPLETED, Status.ABANDONED)
     return {
         "id": match.pk,
         "key": refs[0].key if refs else str(match.pk),
@@ -85,11 +77,11 @@ def card(match: Match, now: datetime) -> dict[str, Any]:
         "phase": match.phase,
         "phase_text": PHASES.get(match.phase, ""),
         "is_play": match.status == Status.LIVE and match.phase not in PHASES,
-        "clock": str(match.payload.get("clock") or ""),
+        "clock": str(payload.get("clock") or ""),
         "teams": [_team(match, "team_a"), _team(match, "team_b")],
-        "result": str(match.payload.get("result") or ""),
-        "last_event": _last_event(match),
-        "story": _story(match),
+        "result": result,
+        "last_event": last_event,
+        "story": (result or last_event) if has_ended else (last_event or result),
         "moment": _moment(match),
         "age_seconds": _tenths(fresh.age_seconds),
         "age_text": age_text(match, fresh.age_seconds),
@@ -113,22 +105,18 @@ def _recovery_text(match: Match) -> str:
 
 
 def age_text(match: Match, age: float | None) -> str:
+    if age is None:
+        read = "not read yet"
+    elif age < 60:
+        read = "just now" if age < 1 else f"{age:.0f} s ago"
+    else:
+        read = f"{age // 60:.0f} min ago" if age < 3600 else f"{age // 3600:.0f} h ago"
     if match.lifecycle == MatchLifecycle.PAUSED:
         end = f"paused until {match.pause_until:%H:%M} UTC" if match.pause_until else "paused"
-        return f"{end}, not read yet" if age is None else f"{end}, read {_ago(age)}"
-    if match.status == Status.UPCOMING:
-        return "waiting"
-    if match.status != Status.LIVE:
-        return "final"
-    if age is None:
-        return "not read yet"
-    return _ago(age)
-
-
-def _ago(age: float) -> str:
-    if age < 60:
-        return "just now" if age < 1 else f"{age:.0f} s ago"
-    return f"{age // 60:.0f} min ago" if age < 3600 else f"{age // 3600:.0f} h ago"
+        return f"{end}, not read yet" if age is None else f"{end}, read {read}"
+    if match.status == Status.LIVE:
+        return read
+    return "waiting" if match.status == Status.UPCOMING else "final"
 
 
 def _moment(match: Match) -> str:
@@ -140,29 +128,22 @@ def _moment(match: Match) -> str:
     return "Abandoned" if match.status == Status.ABANDONED else "Final"
 
 
-def _story(match: Match) -> str:
-    """Returns the sentence under the score."""
-    result = str(match.payload.get("result") or "")
-    if match.status in (Status.COMPLETED, Status.ABANDONED):
-        return result or _last_event(match)
-    return _last_event(match) or result
-
-
-def _last_event(match: Match) -> str:
-    return str((match.payload.get("last_event") or {}).get("description") or "")
-
-
 def _team(match: Match, side: str) -> dict[str, Any]:
-    team: dict[str, Any] = (match.payload.get("teams") or {}).get(side) or {}
+    payload = match.payload
+    team: dict[str, Any] = (payload.get("teams") or {}).get(side) or {}
     name = str(team.get("name") or getattr(match, side) or "To be decided")
-    shown = score(match.payload, side)
+    words = name.split()
+    initials = words[0][:3] if len(words) == 1 else "".join(word[0] for word in words[:3])
+    shown = score(payload, side)
+    batting = (payload.get("current_innings"), side)
     return {
         "name": name,
-        "short_name": str(team.get("short_name") or "") or _initials(name),
+        "short_name": str(team.get("short_name") or "") or initials.upper(),
         "score": str(shown),
         "score_main": shown.main,
         "score_detail": shown.below,
-        "is_batting": _is_batting(match, side),
+        "is_batting": match.status == Status.LIVE
+        and any((turn.get("number"), turn.get("team")) == batting for turn in payload.get("innings") or []),
         "hue": zlib.crc32(name.encode()) % HUES,
     }
 
@@ -208,16 +189,3 @@ def _tenths(seconds: float | None) -> float | None:
 def _runs(turn: dict[str, Any]) -> str:
     wickets = turn.get("wickets")
     return str(turn.get("runs")) if wickets in (None, 10) else f"{turn.get('runs')}/{wickets}"
-
-
-def _is_batting(match: Match, side: str) -> bool:
-    number = match.payload.get("current_innings")
-    turns = match.payload.get("innings") or []
-    return match.status == Status.LIVE and any(
-        turn.get("number") == number and turn.get("team") == side for turn in turns
-    )
-
-
-def _initials(name: str) -> str:
-    words = name.split()
-    return (words[0][:3] if len(words) == 1 else "".join(word[0] for word in words[:3])).upper()

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from monitoring import audit
-from monitoring.audit_context import MatchContext, SourceContext, SystemContext
+from monitoring.audit import MatchContext, SourceContext, SystemContext
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange
 from monitoring.recovery_outcomes import RecoveryResult, evaluate_recoveries, match_result, system_result, task_result
 from scraping.models import Match, MatchRef, ScrapeTask, TaskState
