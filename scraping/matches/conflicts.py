@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from scraping.matches.reconcile.states import FieldConflict
 from scraping.models import Conflict
@@ -29,33 +29,21 @@ VALUES = ("chosen_source", "chosen_value", "other_source", "other_value", "diffe
 
 def note(match_id: int, found: Sequence[FieldConflict], *, now: datetime) -> int:
     """Writes the present conflicts of a match; returns how many are open."""
-    rows = {_key(row): row for row in open_of(match_id)}
+    rows = {_key(row): row for row in Conflict.objects.filter(match_id=match_id, resolved_at=None)}
     present = {_key(one): one for one in found}
     # In this order: an open row's unique key (match, field, other source) must be free before another row takes it.
     _close([row for key, row in rows.items() if key not in present], now)
     _count([(row, present[key]) for key, row in rows.items() if key in present], now)
-    _open(match_id, [one for key, one in present.items() if key not in rows], now)
+    Conflict.objects.bulk_create(
+        Conflict(match_id=match_id, field=one.field, first_seen_at=now, last_seen_at=now, **_values(one))
+        for key, one in present.items()
+        if key not in rows
+    )
     return len(present)
-
-
-def open_of(match_id: int) -> QuerySet[Conflict]:
-    return Conflict.objects.filter(match_id=match_id, resolved_at=None)
-
-
-def close_all(match_id: int, *, now: datetime) -> None:
-    """Closes the conflicts of a match that has one source left, or that was merged."""
-    note(match_id, (), now=now)
 
 
 def _key(one: Conflict | FieldConflict) -> Key:
     return one.field, frozenset((one.chosen_source, one.other_source))
-
-
-def _open(match_id: int, found: Sequence[FieldConflict], now: datetime) -> None:
-    Conflict.objects.bulk_create(
-        Conflict(match_id=match_id, field=one.field, first_seen_at=now, last_seen_at=now, **_values(one))
-        for one in found
-    )
 
 
 def _count(seen: Sequence[tuple[Conflict, FieldConflict]], now: datetime) -> None:

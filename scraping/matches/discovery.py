@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -12,9 +12,9 @@ from scraping.errors import PayloadRejected
 from scraping.journal import error_log
 from scraping.matches import importance, pairing, poll_times
 from scraping.matches.lifecycle import priority_of
-from scraping.matches.pairing import Finder, PairingResult
+from scraping.matches.pairing import PairingResult
 from scraping.models import Match, MatchRef, Source
-from scraping.payloads import DiscoveredMatch, Sport
+from scraping.payloads import DiscoveredMatch
 from victoryline.lib.crash import crash_point
 
 
@@ -58,20 +58,11 @@ def _write_new(
     refs = MatchRef.objects.filter(source=source, source_event_id__in=list(unique))
     known = set(refs.values_list("source_event_id", flat=True))
     new = [match for key, match in sorted(unique.items()) if key not in known]
+    finders = {sport: pairing.finder(source, sport.value, now=now) for sport in {match.sport for match in new}}
+    placed = [(match, finders[match.sport].find(match)) for match in new]
     # Known matches first, in one order: their rows are locked while a ref is added.
-    placed = sorted(_placed(source, new, now), key=lambda pair: (pair[1].match_id is None, pair[1].match_id or 0))
+    placed.sort(key=lambda pair: (pair[1].match_id is None, pair[1].match_id or 0))
     return sum(_write(source, match, place, first_poll_at=first_poll_at, now=now) for match, place in placed)
-
-
-def _placed(
-    source: Source, new: Sequence[DiscoveredMatch], now: datetime
-) -> Iterator[tuple[DiscoveredMatch, PairingResult]]:
-    """Yields each match with the known match of other sources that it is the same as."""
-    finders: dict[Sport, Finder] = {}
-    for match in new:
-        if match.sport not in finders:
-            finders[match.sport] = pairing.finder(source, match.sport.value, now=now)
-        yield match, finders[match.sport].find(match)
 
 
 def _write(

@@ -51,7 +51,10 @@ def store(
     new = [e for e in unique.values() if e.id not in current]
     corrected = [e for e in unique.values() if e.id in current and current[e.id].fingerprint != e.fingerprint()]
     gone = [row for row in listed if row.event_id not in unique] if are_complete else []
-    _refuse_mass_retraction(len(gone), len(listed))
+    # A list that lacks many known events is a fault of the source. One event may always be retracted, two only from a
+    # list that is not nearly halved by it.
+    if len(gone) > max(1, min(2, len(listed) // 3), len(listed) // 5):
+        raise PayloadRejected(f"{len(gone)} of {len(listed)} known events are missing from the source's list: rejected")
     superseded = [current[e.id].pk for e in corrected] + [row.pk for row in gone]
     if superseded:
         MatchEvent.objects.filter(pk__in=superseded).update(is_current=False)
@@ -116,15 +119,6 @@ def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:
     return {row.event_id: row for row in rows}
 
 
-def _refuse_mass_retraction(gone: int, known: int) -> None:
-    """Rejects a list that lacks many known events: that is a fault of the source.
-
-    One event may always be retracted, two only from a list that is not nearly halved by it.
-    """
-    if gone > max(1, min(2, known // 3), known // 5):
-        raise PayloadRejected(f"{gone} of {known} known events are missing from the source's list: rejected")
-
-
 def _row(ref: MatchRef, event: Event, revision: int, sequence: int, now: datetime) -> MatchEvent:
     """Returns a new row, with the sides in the order of the match; the fingerprint is that of the source's event."""
     slot, detail = event.slot, event.detail
@@ -176,8 +170,18 @@ def advance(ref: MatchRef, events: Sequence[Event]) -> None:
     if not ordinals:
         return
     ref.events_seen = max(ref.events_seen, *ordinals)
-    if reaches(ordinals, ref.events_through):
-        ref.events_through = _through(ref, ordinals, ref.events_through)
+    if not reaches(ordinals, ref.events_through):
+        return
+    first = min(ordinals)
+    start = ref.events_through or (first if event_keys.is_position(first) else 0)  # where counting begins
+    through = event_keys.through(ordinals, start)
+    if through < ref.events_seen:  # a gap in this page may have been filled by an earlier one
+        stored = MatchEvent.objects.filter(
+            match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__gt=through
+        )
+        numbers = stored.exclude(action=EventAction.RETRACT).values_list("ordinal", flat=True)
+        through = event_keys.through(ordinals | {number for number in numbers if number}, through)
+    ref.events_through = through
 
 
 def reaches(ordinals: Collection[int], through: int) -> bool:
@@ -187,27 +191,3 @@ def reaches(ordinals: Collection[int], through: int) -> bool:
     its over, have no number, and may be missing from the list.
     """
     return bool(ordinals) and (min(ordinals) <= through or event_keys.is_first(min(ordinals)))
-
-
-def highest(events: Sequence[Event], *, default: int) -> int:
-    """Returns the highest number in a list of events."""
-    return max((event.ordinal for event in events if event.ordinal is not None), default=default)
-
-
-def _through(ref: MatchRef, ordinals: set[int], through: int) -> int:
-    through = event_keys.through(ordinals, through or _start(ordinals))
-    if through < ref.events_seen:  # a gap in this page may have been filled by an earlier one
-        stored = MatchEvent.objects.filter(
-            match_id=ref.match_id, source_id=ref.source_id, is_current=True, ordinal__gt=through
-        )
-        known = ordinals | {
-            number for number in stored.exclude(action=EventAction.RETRACT).values_list("ordinal", flat=True) if number
-        }
-        through = event_keys.through(known, through)
-    return through
-
-
-def _start(ordinals: set[int]) -> int:
-    """Returns the number that counting begins with."""
-    first = min(ordinals)
-    return first if event_keys.is_position(first) else 0

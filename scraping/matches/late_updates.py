@@ -49,7 +49,8 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
         ref=ref, resource=Resource.COMMENTARY, state=TaskState.SUCCESS, finished_at__gt=now - EMPTY_READS_WITHIN
     )
     if ref.has_gap and not changes.added and reads.count() >= EMPTY_READS:
-        ref.events_through = max(ref.events_through, events.highest(found, default=ref.events_seen))
+        listed = (event.ordinal for event in found if event.ordinal is not None)
+        ref.events_through = max(ref.events_through, max(listed, default=ref.events_seen))
     ref.save(update_fields=("events_seen", "events_through"))
     crash_point("fill.ref")
     if changes.served:

@@ -50,17 +50,17 @@ MAX_BYTES = 32 * 1024 * 1024  # before compression; further rows are left out, a
 MEGABYTE = 1024 * 1024
 MAX_CARRIED_BYTES = 8 * MEGABYTE  # of the log before, compressed: a larger one is not read again
 CARRIED = ("scrapers", "errors", "tasks", "transitions", "snapshots")  # retention prunes them during a long match
-SOURCE_COLUMNS = ("id", "key", "name", "precedence_weight")  # of the rows' sources, for `manage.py replay`
 LONG = timedelta(hours=12)
 
 
 def due(limit: int) -> list[int]:
     """Returns matches that have ended and been checked, and whose log is missing or older than their data."""
-    newer_lineup = Lineup.objects.filter(match=OuterRef("pk"), captured_at__gt=OuterRef("archive__created_at"))
     is_old = Q(archive__created_at__lt=F("last_changed_at")) | Q(archive__created_at__lt=F("final_sync_at"))
-    newer_figure = PlayerFigure.objects.filter(match=OuterRef("pk"), captured_at__gt=OuterRef("archive__created_at"))
-    judged = Match.objects.filter(lifecycle=MatchLifecycle.COMPLETED, final_checks__has_key="checked_at")
-    wanting = judged.filter(Q(archive=None) | is_old | Exists(newer_lineup) | Exists(newer_figure))
+    for model in (Lineup, PlayerFigure):
+        newer = model.objects.filter(match=OuterRef("pk"), captured_at__gt=OuterRef("archive__created_at"))
+        is_old |= Q(Exists(newer))
+    checked = Match.objects.filter(lifecycle=MatchLifecycle.COMPLETED, final_checks__has_key="checked_at")
+    wanting = checked.filter(Q(archive=None) | is_old)
     return list(wanting.order_by("completed_at").values_list("pk", flat=True)[:limit])
 
 
@@ -119,7 +119,7 @@ def _before(match: Match) -> dict[str, Any]:
 
 def _pieces(match: Match, now: datetime, *, before: Mapping[str, Any]) -> Iterator[bytes]:
     """Yields one JSON object row by row, so that a match of five days is not in memory at once."""
-    sources = Source.objects.filter(refs__match=match).order_by("pk").values(*SOURCE_COLUMNS)
+    sources = Source.objects.filter(refs__match=match).order_by("pk").values("id", "key", "name", "precedence_weight")
     head = {"format": FORMAT, "written_at": as_utc_iso(now), "match": _row(match), "sources": list(sources)}
     yield _dump(head)[:-1]
     room, cut = MAX_BYTES, []

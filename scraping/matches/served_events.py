@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db.models import Q
 
@@ -65,7 +65,9 @@ def choose(rows: Sequence[MatchEvent], *, own: RankedSource, others: Sequence[Ra
     for row, public_id in zip(rows, ids, strict=True):
         before = index.newest.get(public_id or index.public_id_of(row))
         if before is None:
-            row.is_served = _may_be_first(row, own, others)
+            # One without a slot may be one that another source has served, so only the first source may serve it.
+            is_first = bool(row.slot) or all(own.rank > other.rank for other in others)
+            row.is_served = is_first and row.action != EventAction.RETRACT
         else:
             source = sources.get(before.source_id)
             _follow(row, before, own=own, source=source, heavier=current.get(row.slot, ()))
@@ -145,13 +147,6 @@ def _current_versions(match_id: int, slots: set[str], sources: Sequence[int]) ->
     return found
 
 
-def _may_be_first(row: MatchEvent, own: RankedSource, others: Sequence[RankedSource]) -> bool:
-    """An event without a slot may be one that another source has served, so only the first source may serve it."""
-    if row.action == EventAction.RETRACT:
-        return False
-    return bool(row.slot) or all(own.rank > other.rank for other in others)
-
-
 def _follow(
     row: MatchEvent,
     before: MatchEvent,
@@ -184,11 +179,7 @@ def _is_equivalent(row: MatchEvent, before: MatchEvent) -> bool:
     """Returns whether a consumer would see no difference. Descriptions and player ids are each source's own."""
     if (row.action == EventAction.RETRACT) != (before.action == EventAction.RETRACT):
         return False
-    values, known = _compared(row), _compared(before)
+    values, known = ((one.kind, one.runs, one.over, one.detail.get("score")) for one in (row, before))
     return all(
-        value == known[name] or value in UNSPECIFIED or known[name] in UNSPECIFIED for name, value in values.items()
+        own == other or own in UNSPECIFIED or other in UNSPECIFIED for own, other in zip(values, known, strict=True)
     )
-
-
-def _compared(row: MatchEvent) -> dict[str, Any]:
-    return {"kind": row.kind, "runs": row.runs, "over": row.over, "score": row.detail.get("score")}

@@ -38,14 +38,9 @@ def check(payload: Payload, *, expected_id: str, sport: str) -> None:
         missing = ", ".join(payload.integrity.missing_fields)
         raise PayloadRejected(f"too many fields are missing: {missing}")
     if payload.state.sport == "cricket" and payload.state.status is Status.LIVE:
-        _check_overs(payload)
-
-
-def _check_overs(payload: Payload) -> None:
-    for innings in payload.state.innings:
-        balls = int(innings.overs.partition(".")[2] or 0)
-        if balls > 9:  # an over may have more than six balls, never more than nine
-            raise PayloadRejected(f"{innings.overs} is not a number of overs")
+        for innings in payload.state.innings:
+            if int(innings.overs.partition(".")[2] or 0) > 9:  # an over has sometimes more than six balls
+                raise PayloadRejected(f"{innings.overs} is not a number of overs")
 
 
 def check_same_match(found: Payload | Lineups | Figures, *, expected_id: str) -> None:
@@ -62,7 +57,13 @@ def accept(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: 
             raise PayloadRejected(f"the page shows {state['title']}, the match is {ref.match.title}: rejected")
         state = fill_gaps(state, ref.payload)
     if ref.payload and goes_backwards(ref.payload, state) and not _is_confirmed(ref, state, others):
-        _note_provisional(ref, state, now)
+        ref.match.provisional = {
+            "source": ref.source.key,
+            "since": ref.match.provisional.get("since") or as_utc_iso(now),
+            "readings": int(ref.suspect_checksum.partition(":")[0]),
+            "status": state.get("status"),
+            "score": state.get("score"),
+        }
         return False
     if ref.match.provisional and not _is_still_provisional(ref.match.provisional, others, now):
         ref.match.provisional = {}
@@ -89,15 +90,12 @@ def _is_confirmed(ref: MatchRef, state: dict[str, Any], others: Sequence[MatchRe
     summary = progress_summary(oriented(state, is_crossed=ref.is_crossed))
     number = int(reading) + 1 if suspect else 1
     ref.suspect_checksum = f"{number}:{checksum_of(summary)[:40]}"
-    since = [other for other in others if _is_later(other, ref)]
     return number >= CONFIRMING_READINGS or any(
-        progress_summary(oriented(other.payload, is_crossed=other.is_crossed)) == summary for other in since
+        progress_summary(oriented(other.payload, is_crossed=other.is_crossed)) == summary
+        for other in others
+        # A lower score that was read before the higher one was only late.
+        if other.captured_at is not None and (ref.captured_at is None or other.captured_at > ref.captured_at)
     )
-
-
-def _is_later(other: MatchRef, ref: MatchRef) -> bool:
-    """Returns whether the other source was read after the higher score: a lower score before that was only late."""
-    return other.captured_at is not None and (ref.captured_at is None or other.captured_at > ref.captured_at)
 
 
 def _is_still_provisional(provisional: Mapping[str, Any], others: Sequence[MatchRef], now: datetime) -> bool:
@@ -109,14 +107,3 @@ def _is_still_provisional(provisional: Mapping[str, Any], others: Sequence[Match
         and served_events.is_recent(other, now=now)
         for other in others
     )
-
-
-def _note_provisional(ref: MatchRef, state: dict[str, Any], now: datetime) -> None:
-    since = ref.match.provisional.get("since") or as_utc_iso(now)
-    ref.match.provisional = {
-        "source": ref.source.key,
-        "since": since,
-        "readings": int(ref.suspect_checksum.partition(":")[0]),
-        "status": state.get("status"),
-        "score": state.get("score"),
-    }

@@ -17,7 +17,7 @@ from django.utils import timezone
 from scraping.journal import Claim
 from scraping.matches import poll_times, scrapers
 from scraping.matches.poll_times import NextPoll
-from scraping.matches.reconcile.stuck import STUCK_SECONDS
+from scraping.matches.reconcile.choosing import STUCK_SECONDS
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
 from scraping.payloads import Payload, Status
 from scraping.policies.interval import Pace

@@ -15,16 +15,3 @@ from scraping.matches.pairing.finding import (
     write_reviews,
 )
 from scraping.matches.pairing.merging import MergeRefused, merge
-
-__all__ = [
-    "Finder",
-    "MergeRefused",
-    "PairingResult",
-    "finder",
-    "keep_apart",
-    "merge",
-    "merge_reviewed",
-    "sweep",
-    "sweep_quietly",
-    "write_reviews",
-]

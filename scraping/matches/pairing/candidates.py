@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q
 
-from scraping import names
 from scraping.matches.pairing.scoring import Facts
+from scraping.matches.reconcile.states import SIDES, State, team_name
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.names import Aliases, TeamName
 from scraping.payloads import DiscoveredMatch, Status
@@ -28,16 +28,10 @@ class Candidate:
     """A match that may turn out to be another one."""
 
     match_id: int
-    title: str
     facts: Facts
+    state: State  # the part of its state that has the teams
     sources: frozenset[int]
     is_read: bool
-    sides: tuple[dict[str, str], dict[str, str]] | None = None  # names and short names, as the match has them
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """Returns the part of a state that has the teams."""
-        return {"teams": dict(zip(("team_a", "team_b"), self.sides, strict=True))} if self.sides else {}
 
 
 class Candidates:
@@ -47,11 +41,8 @@ class Candidates:
         self._by_word: dict[str, list[Candidate]] = defaultdict(list)
         self.all = list(found)
         for candidate in self.all:
-            self.add(candidate)
-
-    def add(self, candidate: Candidate) -> None:
-        for word in _words(candidate.facts):
-            self._by_word[word].append(candidate)
+            for word in _words(candidate.facts):
+                self._by_word[word].append(candidate)
 
     def like(self, facts: Facts) -> Iterator[Candidate]:
         """Yields the candidates that share a team name, or a word of one that is not common."""
@@ -84,55 +75,47 @@ def candidates(sport: str, aliases: Aliases, *, now: datetime) -> Candidates:
 
 
 def _candidate(row: dict[str, Any], sport: str, sources: frozenset[int], aliases: Aliases) -> Candidate:
-    sides = _sides(row)
+    state = teams_of(row["payload__teams"], (row["team_a"], row["team_b"]), row["title"])
     metadata = row["payload__metadata"] or {}
+    # With the number and the round, where the source has them as fields of their own.
+    series = (row["series"], metadata.get("match_number"), metadata.get("round"))
     facts = Facts(
         sport=sport,
-        teams=_team_names(sides, aliases),
+        teams=_team_names(state, aliases),
         start=row["start_time"],
-        series=_series(row["series"], metadata),
+        series=", ".join(str(part) for part in series if part),
         format=str(metadata.get("match_type") or metadata.get("format") or ""),
         is_live=row["status"] == Status.LIVE,
     )
-    return Candidate(row["pk"], row["title"], facts, sources, bool(row["sequence"]), sides)
+    return Candidate(row["pk"], facts, state, sources, bool(row["sequence"]))
 
 
-def _series(series: str, metadata: dict[str, Any]) -> str:
-    """Returns the series with the number and the round, where the source has them as fields of their own."""
-    return ", ".join(str(part) for part in (series, metadata.get("match_number"), metadata.get("round")) if part)
-
-
-def facts_of(found: DiscoveredMatch, aliases: Aliases) -> Facts:
-    sides = tuple({"name": team.name, "short_name": team.short_name} for team in found.teams)
-    return Facts(
+def facts_of(found: DiscoveredMatch, aliases: Aliases) -> tuple[Facts, State]:
+    """Returns the facts about a listed match, and the part of its state that has the teams."""
+    names = [team.model_dump() for team in found.teams]
+    state = teams_of(dict(zip(SIDES, names, strict=True)) if len(names) == 2 else None, ("", ""), found.title)
+    facts = Facts(
         sport=found.sport.value,
-        teams=_team_names(sides if len(sides) == 2 else sides_of_title(found.title), aliases),
+        teams=_team_names(state, aliases),
         start=found.start_time,
         series=found.series,
         is_live=found.status is Status.LIVE,
     )
+    return facts, state
 
 
-def _sides(row: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]] | None:
-    teams = row["payload__teams"]
+def teams_of(teams: Mapping[str, Any] | None, names: tuple[str, str], title: str) -> State:
+    """Returns the part of a state that has the teams: as read, by their names, or by a title like "India vs Kenya"."""
     if teams:
-        return teams["team_a"], teams["team_b"]
-    if row["team_a"] and row["team_b"]:
-        return {"name": row["team_a"]}, {"name": row["team_b"]}
-    return sides_of_title(row["title"])
+        return {"teams": teams}
+    found = names if all(names) else _VERSUS.split(title.partition(",")[0])
+    if len(found) != 2 or not all(found):
+        return {}
+    return {"teams": {side: {"name": name.strip()} for side, name in zip(SIDES, found, strict=True)}}
 
 
-def sides_of_title(title: str) -> tuple[dict[str, str], dict[str, str]] | None:
-    """Returns both teams of a title like "India vs Australia, 2nd ODI"."""
-    parts = _VERSUS.split(title.partition(",")[0])
-    return ({"name": parts[0].strip()}, {"name": parts[1].strip()}) if len(parts) == 2 and all(parts) else None
-
-
-def _team_names(sides: Any, aliases: Aliases) -> tuple[TeamName, TeamName] | None:
-    if sides is None:
-        return None
-    first, second = (names.team(side.get("name") or "", side.get("short_name") or "", aliases) for side in sides)
-    return first, second
+def _team_names(state: State, aliases: Aliases) -> tuple[TeamName, TeamName] | None:
+    return (team_name(state, SIDES[0], aliases), team_name(state, SIDES[1], aliases)) if state else None
 
 
 def _words(facts: Facts) -> set[str]:

@@ -49,30 +49,20 @@ class Finder:
     _taken: set[int] = field(default_factory=set)
 
     def find(self, found: DiscoveredMatch) -> PairingResult:
-        facts = facts_of(found, self.aliases)
+        facts, state = facts_of(found, self.aliases)
         compared = [
             (candidate, scoring.score(facts, candidate.facts, self.aliases))
             for candidate in self.known.like(facts)
             if self.source_id not in candidate.sources and candidate.match_id not in self._taken
         ]
-        same = sorted((pair for pair in compared if pair[1].outcome is PairOutcome.SAME), key=_by_score)
+        same = [pair for pair in compared if pair[1].outcome is PairOutcome.SAME]
+        same.sort(key=lambda pair: -pair[1].score)
         if same and (len(same) == 1 or same[0][1].score > same[1][1].score):
             best = same[0][0]
             self._taken.add(best.match_id)
-            return PairingResult(best.match_id, is_crossed=_is_crossed(found, best, self.aliases))
-        doubtful = [pair for pair in compared if pair[1].outcome is not PairOutcome.APART]
-        return PairingResult(unsure=tuple((candidate.match_id, comparison) for candidate, comparison in doubtful))
-
-
-def _by_score(pair: tuple[Candidate, PairComparison]) -> float:
-    return -pair[1].score
-
-
-def _is_crossed(found: DiscoveredMatch, candidate: Candidate, aliases: Aliases) -> bool:
-    if len(found.teams) != 2:
-        return False
-    teams = {side: team.model_dump() for side, team in zip(("team_a", "team_b"), found.teams, strict=True)}
-    return is_crossed({"teams": teams}, candidate.state, aliases) is True
+            return PairingResult(best.match_id, is_crossed=is_crossed(state, best.state, self.aliases) is True)
+        doubtful = [(one.match_id, pair) for one, pair in compared if pair.outcome is not PairOutcome.APART]
+        return PairingResult(unsure=tuple(doubtful))
 
 
 def finder(source: Source, sport: str, *, now: datetime) -> Finder:
@@ -82,17 +72,13 @@ def finder(source: Source, sport: str, *, now: datetime) -> Finder:
 
 def write_reviews(match_id: int, unsure: tuple[tuple[int, PairComparison], ...], *, now: datetime) -> int:
     """Writes pairs for a person to decide; once for each pair, in either order."""
-    new = [(other, comparison) for other, comparison in unsure if not _reviewed(match_id, other)]
     rows = [
         PairingReview(match_id=match_id, candidate_id=other, score=comparison.score, reasons=list(comparison.reasons),
                       created_at=now)
-        for other, comparison in new
+        for other, comparison in unsure
+        if not _decided([match_id, other])
     ]  # fmt: skip
     return len(PairingReview.objects.bulk_create(rows, ignore_conflicts=True))
-
-
-def _reviewed(one: int, other: int) -> bool:
-    return PairingReview.objects.filter(match_id__in=(one, other), candidate_id__in=(one, other)).exists()
 
 
 def sweep(*, now: datetime) -> int:

@@ -17,7 +17,7 @@ from django.db.models import Case, CharField, F, Q, Value, When
 from scraping import journal
 from scraping.matches import conflicts, importance, ingest, lifecycle, poll_times, scrapers, served_events
 from scraping.matches.ingest import Attempt
-from scraping.matches.pairing.candidates import sides_of_title
+from scraping.matches.pairing.candidates import teams_of
 from scraping.matches.reconcile.choosing import reconcile
 from scraping.matches.reconcile.states import SIDES, is_crossed, swap_detail_sides, swap_slot_sides
 from scraping.matches.served_events import RankedSource
@@ -50,27 +50,28 @@ def merge(keep_id: int, gone_id: int, *, actor: str, now: datetime, reason: str 
         refs = list(MatchRef.objects.filter(match_id=gone_id).values_list("pk", flat=True))
         journal.cancel_open(refs, actor=actor, reason=f"its match is now part of match {keep_id}", now=now)
         keep, gone = _locked(keep_id, gone_id)
-        _refuse(keep, gone)
         aliases = TeamAlias.objects.names(keep.sport)
-        crossed = is_crossed(_teams_of(gone), _teams_of(keep), aliases) is True
+        teams = [teams_of(one.payload.get("teams"), (one.team_a, one.team_b), one.title) for one in (gone, keep)]
+        crossed = is_crossed(*teams, aliases) is True
         _move_refs(keep, gone, is_crossed=crossed, now=now)
         moved = _move_events(keep, gone, is_crossed=crossed, now=now)
         _move_people(keep, gone, is_crossed=crossed)
-        _inherit_importance(keep, gone)
+        if gone.is_importance_fixed and not keep.is_importance_fixed:  # set by a person
+            keep.importance, keep.is_importance_fixed = gone.importance, True
+            keep.save(update_fields=("importance", "is_importance_fixed"))
         _update_state(keep, aliases, has_new_events=bool(moved), now=now)
         _close(keep, gone, actor=actor, now=now)
         transaction.on_commit(partial(_announce, keep, gone, actor, reason))
     return keep
 
 
-def _locked(*ids: int) -> list[Match]:
-    found = {match.pk: match for match in Match.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
-    if len(found) != len(set(ids)):
+def _locked(keep_id: int, gone_id: int) -> tuple[Match, Match]:
+    """Locks both matches. Raises MergeRefused where they cannot be one."""
+    rows = Match.objects.select_for_update().filter(pk__in=(keep_id, gone_id)).order_by("pk")
+    found = {match.pk: match for match in rows}
+    if found.keys() != {keep_id, gone_id}:
         raise MergeRefused("one of the matches is not there any more")
-    return [found[pk] for pk in ids]
-
-
-def _refuse(keep: Match, gone: Match) -> None:
+    keep, gone = found[keep_id], found[gone_id]
     if keep.pk == gone.pk:
         raise MergeRefused("a match cannot be merged with itself")
     if keep.sport != gone.sport:
@@ -81,14 +82,7 @@ def _refuse(keep: Match, gone: Match) -> None:
     shared = keep.refs.filter(source__in=gone.refs.values("source")).values_list("source__name", flat=True)
     if shared:
         raise MergeRefused(f"{', '.join(shared)} has both of them: a source does not list one match twice")
-
-
-def _teams_of(match: Match) -> dict[str, Any]:
-    if match.payload.get("teams"):
-        return {"teams": match.payload["teams"]}
-    names = [{"name": match.team_a}, {"name": match.team_b}] if match.team_a and match.team_b else None
-    sides = names or sides_of_title(match.title)
-    return {"teams": dict(zip(SIDES, sides, strict=True))} if sides else {}
+    return keep, gone
 
 
 def _move_refs(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -> None:
@@ -140,13 +134,6 @@ def _move_people(keep: Match, gone: Match, *, is_crossed: bool) -> None:
     PlayerFigure.objects.filter(match=gone).update(match=keep, side=side)
 
 
-def _inherit_importance(keep: Match, gone: Match) -> None:
-    """Keeps the importance that a person has set on either match."""
-    if gone.is_importance_fixed and not keep.is_importance_fixed:
-        keep.importance, keep.is_importance_fixed = gone.importance, True
-        keep.save(update_fields=("importance", "is_importance_fixed"))
-
-
 def _update_state(keep: Match, aliases: Aliases, *, has_new_events: bool, now: datetime) -> None:
     """Reconciles all sources of the merged match and writes a snapshot of its own."""
     read = list(keep.refs.exclude(captured_at=None).select_related("source"))
@@ -168,14 +155,13 @@ def _update_state(keep: Match, aliases: Aliases, *, has_new_events: bool, now: d
 
 def _close(keep: Match, gone: Match, *, actor: str, now: datetime) -> None:
     """Closes the emptied match, which redirects to the merged one."""
-    conflicts.close_all(gone.pk, now=now)
+    conflicts.note(gone.pk, (), now=now)
     gone.conflicts.update(match=keep)
     reviews = PairingReview.objects.filter(match_id__in=(keep.pk, gone.pk), candidate_id__in=(keep.pk, gone.pk))
     reviews.update(state=PairingState.JOINED, decided_by=actor, decided_at=now)
     _inherit_decisions(keep, gone)
     # The merged match is compared with the others again.
-    PairingReview.objects.filter(match=gone, state=PairingState.OPEN).delete()
-    PairingReview.objects.filter(candidate=gone, state=PairingState.OPEN).delete()
+    PairingReview.objects.filter(Q(match=gone) | Q(candidate=gone), state=PairingState.OPEN).delete()
     lifecycle.archive_merged(gone, into=keep, now=now)
     gone.save()
     Match.objects.filter(merged_into=gone).update(merged_into=keep)

@@ -1,5 +1,5 @@
 """One match state out of the states of several sources. Pure functions over plain JSON values, without Django.
 
-`choosing` picks the source of each field, `stuck` finds a source that has not noticed the start or the end of a match,
+`choosing` picks the source of each field,
 `disagreement` finds conflicts that no delay explains, `states` compares and orients states.
 """

@@ -2,7 +2,12 @@
 
 Fields that must be consistent with each other (score, innings, status ...) come from one source, or a document would
 have the score of one and the overs of another. For them a source that has fallen behind a live match is rejected,
-however heavy it is, and so is one that has missed the start or the end of the match (see stuck).
+however heavy it is, and so is one that has missed the start or the end of the match.
+
+That guards against a match that is live for ever because one site never got its result, and against one that is
+upcoming for ever. An end at a lighter source is accepted when the heavier one has not changed for longer than its phase
+explains: ten minutes of play, a night at stumps. It stays accepted until the heavier one changes again; then that one
+counts. A start is accepted ten minutes after the start time of the heavier source.
 """
 
 from __future__ import annotations
@@ -23,8 +28,8 @@ from scraping.matches.reconcile.states import (
     only_source,
     oriented,
 )
-from scraping.matches.reconcile.stuck import BEGUN, accepted_end, accepted_start
 from scraping.names import NO_ALIASES, Aliases
+from scraping.payloads import Phase, Status
 from victoryline.lib.times import as_utc_iso
 
 FRESH_SECONDS, OUTDATED_SECONDS = 10.0, 40.0  # behind the newest source: full confidence, and the lowest
@@ -33,6 +38,21 @@ REJECTED_BELOW = 0.5
 HELD_SECONDS = 120.0
 RUNNING = ("live", "upcoming")  # states that become outdated; the end of a match does not
 LONGEST_OTHER = 80  # characters of another source's value that provenance keeps
+MINUTE = 60.0
+STUCK_SECONDS = 10 * MINUTE
+# A phase that announces more play explains a longer silence. In rain or after an interruption matches are called off.
+EXPLAINED_SECONDS = {
+    Phase.DRINKS: 15 * MINUTE,
+    Phase.HALFTIME: 25 * MINUTE,
+    Phase.TEA: 45 * MINUTE,
+    Phase.INNINGS_BREAK: 60 * MINUTE,
+    Phase.LUNCH: 60 * MINUTE,
+    Phase.STUMPS: 24 * 60 * MINUTE,
+}
+# For an end at a lower score than the heavier source's: the lighter one has missed something, or invented the end.
+LOWER_SCORE_FACTOR = 6
+ENDED = (Status.COMPLETED, Status.ABANDONED)
+BEGUN = (Status.LIVE, *ENDED)
 
 Entry = dict[str, Any]
 
@@ -82,31 +102,53 @@ def reconcile(
 
 
 def _trusts(views: Sequence[SourceView]) -> dict[str, float]:
-    """Returns the confidence in each source's state of play, by source."""
-    newest = max(view.captured_at for view in views)
-    return {view.source: round(view.confidence * _decay(view, newest), 3) for view in views}
-
-
-def _decay(view: SourceView, newest: datetime) -> float:
-    if view.state.get("status") not in RUNNING:
-        return 1.0
-    behind = (newest - view.captured_at).total_seconds()
-    lost = (behind - FRESH_SECONDS) / (OUTDATED_SECONDS - FRESH_SECONDS)
-    return 1.0 - (1.0 - OUTDATED_CONFIDENCE) * min(1.0, max(0.0, lost))
+    """Returns the confidence in each source's state of play, by source: the older that of a running match, the less."""
+    newest, trusts = max(view.captured_at for view in views), {}
+    for view in views:
+        lost = ((newest - view.captured_at).total_seconds() - FRESH_SECONDS) / (OUTDATED_SECONDS - FRESH_SECONDS)
+        decay = (1.0 - OUTDATED_CONFIDENCE) * min(1.0, max(0.0, lost)) if view.state.get("status") in RUNNING else 0.0
+        trusts[view.source] = round(view.confidence * (1.0 - decay), 3)
+    return trusts
 
 
 def _chosen(ranked: Sequence[SourceView], trusts: dict[str, float], known: State) -> SourceView:
     """Returns the source of the play: the first with enough confidence, unless it is behind or stuck."""
-    chosen = _not_taken_back(_best(ranked, trusts), ranked, known)
+    best = next((view for view in ranked if _counts(view, trusts)), ranked[0])  # old data is better than none
+    chosen = _not_taken_back(best, ranked, known)
     has_begun = known.get("status") in BEGUN  # then the source that said so has only become silent
     counted = [view for view in ranked if has_begun or _counts(view, trusts)]
-    chosen = accepted_start(chosen, counted) or chosen
-    return accepted_end(chosen, ranked, known) or chosen
+    chosen = _accepted_start(chosen, counted) or chosen
+    return _accepted_end(chosen, ranked, known) or chosen
 
 
-def _best(ranked: Sequence[SourceView], trusts: dict[str, float]) -> SourceView:
-    """Returns the first with enough confidence; where there is none, the first: old data is better than none."""
-    return next((view for view in ranked if _counts(view, trusts)), ranked[0])
+def _accepted_end(chosen: SourceView, ranked: Sequence[SourceView], known: State) -> SourceView | None:
+    """Returns the source whose end of the match counts more than the chosen source's play, or None."""
+    if chosen.state.get("status") != Status.LIVE or chosen.unmoved_seconds is None:
+        return None
+    ended = next((view for view in ranked if view.state.get("status") in ENDED), None)
+    if ended is None:
+        return None
+    ahead = [view for view in ranked if goes_backwards(view.state, ended.state)]
+    if known.get("status") in ENDED:
+        is_doubted = any(view.unmoved_seconds is None for view in ahead)
+    else:
+        explained = EXPLAINED_SECONDS.get(chosen.state.get("phase") or Phase.PLAY, STUCK_SECONDS)
+        is_doubted = chosen.unmoved_seconds < explained * (LOWER_SCORE_FACTOR if ahead else 1)
+    return None if is_doubted else ended
+
+
+def _accepted_start(chosen: SourceView, ranked: Sequence[SourceView]) -> SourceView | None:
+    """Returns a source that has the match as begun, if the chosen one has missed its own start time; else None.
+
+    Compared with the time of the readings, not with now: an outage of ours makes no source late.
+    """
+    start = chosen.state.get("start_time")
+    is_postponed = chosen.state.get("phase") == Phase.POSTPONED
+    if chosen.state.get("status") != Status.UPCOMING or is_postponed or not start:
+        return None
+    late = (chosen.captured_at - datetime.fromisoformat(str(start))).total_seconds()
+    begun = (view for view in ranked if view.state.get("status") in BEGUN)
+    return next(begun, None) if late >= STUCK_SECONDS else None
 
 
 def _not_taken_back(chosen: SourceView, ranked: Sequence[SourceView], known: State) -> SourceView:
@@ -165,16 +207,10 @@ def _others(
     field: str, value: Any, chosen: SourceView, ranked: Sequence[SourceView], trust: dict[str, float]
 ) -> dict[str, list[Entry]]:
     """Returns the other sources' values of a field, where they differ."""
-    found = [
-        {**_entry(view, trust), "value": _shortened(view.state.get(field))}
-        for view in ranked
-        if view is not chosen and not is_empty(view.state.get(field)) and view.state.get(field) != value
-    ]
+    found = []
+    for view in ranked:
+        other = view.state.get(field)
+        if view is not chosen and not is_empty(other) and other != value:
+            shown = other if isinstance(other, int | float) else disagreement.as_text(other)[:LONGEST_OTHER]
+            found.append({**_entry(view, trust), "value": shown})
     return {"others": found} if found else {}
-
-
-def _shortened(value: Any) -> Any:
-    """Returns a number as it is, anything else as short text."""
-    if isinstance(value, int | float) or value is None:
-        return value
-    return disagreement.as_text(value)[:LONGEST_OTHER]

@@ -30,41 +30,31 @@ def find_conflicts(
         FieldConflict(field, source, chosen, view.source, other, percent)
         for view in views
         for field, chosen, other, percent in _differences(state, view.state, aliases)
-        if (source := _source_of(field, play, provenance)) != view.source
+        if (source := provenance.get(field.partition(".")[0], {}).get("source", play.source)) != view.source
     )
 
 
-def _source_of(field: str, play: SourceView, provenance: Mapping[str, Mapping[str, Any]]) -> str:
-    return str(provenance.get(field.partition(".")[0], {}).get("source", play.source))
-
-
 def _differences(state: State, other: State, aliases: Aliases) -> Iterator[Difference]:
-    yield from _status(state, other)
-    if not is_empty(state.get("innings")) and not is_empty(other.get("innings")):
-        yield from _innings(state, other)
-    else:
-        yield from _score(state, other)
-    yield from _names(state, other, aliases)
-    yield from _toss(state, other, aliases)
-    yield from _start(state, other)
-
-
-def _status(state: State, other: State) -> Iterator[Difference]:
-    """One has the match as over and the other does not, or they differ in how it ended."""
     own, their = state.get("status"), other.get("status")
+    # One has the match as over and the other does not, or they differ in how it ended.
     if own and their and own != their and (own in ENDED or their in ENDED):
         yield "status", own, their, None
-
-
-def _innings(state: State, other: State) -> Iterator[Difference]:
-    """Compares innings that both have: a missing one has not begun there yet."""
-    theirs = {one["number"]: one for one in other["innings"]}
-    for one in state["innings"]:
-        if (their := theirs.get(one["number"])) is not None:
-            yield from _runs(f"innings.{one['number']}", one, their)
+    yield from _score(state, other)
+    yield from _names(state, other, aliases)
+    yield from _toss(state, other, aliases)
+    own, their = state.get("start_time"), other.get("start_time")
+    if own and their and abs(datetime.fromisoformat(own) - datetime.fromisoformat(their)) > TOLERATED_START:
+        yield "start_time", own, their, None
 
 
 def _score(state: State, other: State) -> Iterator[Difference]:
+    """Compares innings that both have (a missing one has not begun there yet), or the score where one has none."""
+    if not is_empty(state.get("innings")) and not is_empty(other.get("innings")):
+        theirs = {one["number"]: one for one in other["innings"]}
+        for one in state["innings"]:
+            if (their := theirs.get(one["number"])) is not None:
+                yield from _runs(f"innings.{one['number']}", one, their)
+        return
     for side in SIDES:
         own, their = (_part(_part(one, "score"), side) for one in (state, other))
         yield from _runs(f"score.{side}", own, their)
@@ -128,12 +118,6 @@ def _side_of(name: str, states: Sequence[State], aliases: Aliases) -> str:
     found = {side: max(names.similarity(team, team_name(one, side, aliases)) for one in states) for side in SIDES}
     best = max(SIDES, key=lambda side: found[side])
     return best if found[best] and len(set(found.values())) > 1 else ""
-
-
-def _start(state: State, other: State) -> Iterator[Difference]:
-    own, their = state.get("start_time"), other.get("start_time")
-    if own and their and abs(datetime.fromisoformat(own) - datetime.fromisoformat(their)) > TOLERATED_START:
-        yield "start_time", own, their, None
 
 
 def as_text(value: Any) -> str:

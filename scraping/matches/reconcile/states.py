@@ -153,12 +153,13 @@ def fill_gaps(partial: State, known: State) -> dict[str, Any]:
 
     A page shows short names, the batting side first: the sides keep their order and their known names.
     """
-    if _is_partial_crossed(partial, known):
-        partial = swap_sides(partial)
+    is_straight = _are_same_teams(partial, known, SIDES)
+    if not is_straight and _are_same_teams(partial, known, SIDES[::-1]):
+        partial, is_straight = swap_sides(partial), True
     filled = _laid_over(known, partial)
     for name in MERGED:
         filled[name] = _laid_over(known.get(name) or {}, partial.get(name) or {})
-    if known.get("teams") and (not _names_both_teams(partial) or _are_same_teams(partial, known, SIDES)):
+    if known.get("teams") and (not _names_both_teams(partial) or is_straight):
         filled["teams"] = known["teams"]
         filled["title"] = known.get("title") or partial.get("title")
     return filled
@@ -168,11 +169,7 @@ def shows_other_teams(partial: State, known: State) -> bool:
     """Returns whether a partial state names two teams, and not those of the match."""
     if not (known.get("teams") and _names_both_teams(partial)):
         return False
-    return not (_are_same_teams(partial, known, SIDES) or _is_partial_crossed(partial, known))
-
-
-def _is_partial_crossed(partial: State, known: State) -> bool:
-    return not _are_same_teams(partial, known, SIDES) and _are_same_teams(partial, known, SIDES[::-1])
+    return not any(_are_same_teams(partial, known, sides) for sides in (SIDES, SIDES[::-1]))
 
 
 def _are_same_teams(partial: State, known: State, sides: Sequence[str]) -> bool:

@@ -26,7 +26,7 @@ def match() -> Match:
 
 
 def open_rows(match: Match) -> list[tuple[str, str, str, int]]:
-    rows = conflicts.open_of(match.pk).order_by("pk")
+    rows = Conflict.objects.filter(match_id=match.pk, resolved_at=None).order_by("pk")
     return list(rows.values_list("field", "chosen_source", "other_source", "times_seen"))
 
 
