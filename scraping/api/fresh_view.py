@@ -26,10 +26,9 @@ from rest_framework.response import Response
 from scraping.api.bodies import Body
 from scraping.api.params import MaxAgeParams
 from scraping.documents.cache import documents
-from scraping.documents.cached_match import CACHE, CachedMatch, NotCachedError
+from scraping.documents.cached_match import CACHE, CachedMatch, NotCachedError, Page
 from scraping.documents.filters import MatchFilter
 from scraping.documents.freshness import DataState, Freshness
-from scraping.documents.unlisted import Page
 from scraping.payloads import Status
 from victoryline.lib.http.openapi import describe
 from victoryline.lib.http.problems import ApiProblem, DatabaseAway

@@ -21,10 +21,10 @@ import orjson
 from cachetools import LRUCache
 
 from scraping.documents import queries, redis_store
-from scraping.documents.cached_match import CACHE, CachedMatch, NotCachedError, number_in
+from scraping.documents.cached_match import CACHE, CachedMatch, MatchTable, NotCachedError, Page, decode, encode
 from scraping.documents.filters import MatchFilter
-from scraping.documents.unlisted import Page, UnlistedMatches, outage_reported
-from victoryline.lib import availability, pg_wait
+from scraping.documents.unlisted import MAX_NAME_LENGTH, AbsentNames, find_published, reading_database
+from victoryline.lib import availability
 
 logger = logging.getLogger(__name__)
 
@@ -37,48 +37,6 @@ MAX_MATCHES = 5_000  # in memory; older ones are read from the database
 LOADED_AT_ONCE = 500
 MAX_DERIVED_BYTES = 32 * 2**20
 DERIVED_OVERHEAD_BYTES = 300  # of an entry, beside its text
-
-
-class MatchTable:
-    """Documents by id and by key. Writers hold the cache's lock, readers need none."""
-
-    def __init__(self) -> None:
-        self._documents: dict[int, CachedMatch] = {}
-        self._ids_by_key: dict[str, int] = {}
-        self._newest_first: tuple[CachedMatch, ...] | None = None
-
-    def get(self, match_id: int) -> CachedMatch | None:
-        return self._documents.get(match_id)
-
-    def find(self, name: str) -> CachedMatch | None:
-        number = number_in(name)
-        if number is not None:
-            return self._documents.get(number)
-        found = self._documents.get(self._ids_by_key.get(name, 0))
-        return found if found and name in found.keys else None
-
-    def ids(self) -> set[int]:
-        return set(self._documents)
-
-    def newest_first(self) -> tuple[CachedMatch, ...]:
-        held = self._newest_first
-        if held is None:
-            documents = self._documents.copy()
-            held = tuple(documents[match_id] for match_id in sorted(documents, reverse=True))
-            self._newest_first = held
-        return held
-
-    def put(self, match: CachedMatch) -> None:
-        self._ids_by_key.update(dict.fromkeys(match.keys, match.id))
-        self._documents[match.id] = match
-        self._newest_first = None
-
-    def drop(self, match_ids: Iterable[int]) -> None:
-        for match_id in match_ids:
-            self._documents.pop(match_id, None)
-        # Another match may have the keys of a dropped one.
-        self._ids_by_key = {key: each.id for each in self._documents.values() for key in each.keys}
-        self._newest_first = None
 
 
 class DocumentCache:
@@ -102,12 +60,13 @@ class DocumentCache:
             self._is_filled = self._is_complete = self._is_current = False
             self._oldest_id = 0  # older matches are not in memory: there are too many
             self._invalid: set[int] = set()
+            self._invalidations = 0
             self._position: str | None = None  # in the change stream
             self._update_at = self._compare_at = float("-inf")
             self._forget_results()
 
     def _forget_results(self) -> None:
-        self._unlisted = UnlistedMatches(clock=self._clock)
+        self._absent = AbsentNames(clock=self._clock)
         self._derived: LRUCache[Hashable, bytes] = LRUCache(
             MAX_DERIVED_BYTES, getsizeof=lambda text: len(text) + DERIVED_OVERHEAD_BYTES
         )
@@ -119,9 +78,9 @@ class DocumentCache:
         """
         is_current = self.update()
         found = self._table.find(name)
-        if found is None:
-            unlisted, is_current = self._unlisted.find(name, is_current=is_current)
-            found = None if unlisted is None else self._table.get(unlisted.id) or unlisted
+        if found is None and queries.is_valid_name(name) and not (is_current and name in self._absent):
+            found = self._find_unlisted(name)
+            is_current = is_current and not availability.database.is_away()
         return found if found is None or is_current else replace(found, data_source=CACHE)
 
     def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> Page:
@@ -138,8 +97,42 @@ class DocumentCache:
         is_elsewhere = wanted.is_archive or not self._is_filled
         found = [] if is_elsewhere else list(islice(listed, limit + 1))
         if is_elsewhere or (len(found) <= limit and not self._is_complete):
-            return self._unlisted.page(wanted, before_id=before_id, limit=limit, is_current=is_current)
+            found, has_more = self._unlisted_page(wanted, before_id, limit)
+            return Page.of(found, has_more, is_current=is_current and not availability.database.is_away())
         return Page.of(found[:limit], len(found) > limit, is_current=is_current)
+
+    def _find_unlisted(self, name: str) -> CachedMatch | None:
+        """Finds an archived match, one by its former id, or one of the oldest of very many."""
+        question = ("name", name)
+
+        def load() -> str:
+            row = queries.find_match(name)
+            if row is None:
+                raise LookupError(name)
+            return encode(CachedMatch.from_row(row)).decode()
+
+        try:
+            text = self.derived(question, self.short_version(), load, what=f"match {name[:MAX_NAME_LENGTH]}")
+        except LookupError:
+            self._absent.add(name)
+            with self._lock:
+                self._derived.pop(question, None)
+            return None
+        except NotCachedError:
+            if published := find_published(name):
+                return published
+            raise
+        found = decode(text)
+        return found and (self._table.get(found.id) or found)
+
+    def _unlisted_page(self, wanted: MatchFilter, before_id: int | None, limit: int) -> tuple[list[CachedMatch], bool]:
+        def load() -> tuple[list[str], bool]:
+            ids = queries.accepted_ids(wanted, below_id=before_id, limit=limit + 1)
+            return [encode(each).decode() for each in queries.cached_matches(ids=ids[:limit])], len(ids) > limit
+
+        question = ("page", wanted, before_id, limit)
+        texts, has_more = self.derived(question, self.short_version(), load, what="this list")
+        return [match for match in map(decode, texts) if match is not None], has_more
 
     def derived(self, question: Hashable, version: Hashable, load: Callable[[], Found], *, what: str) -> Found:
         """Returns `load()` (JSON values), or its earlier result for this question and version.
@@ -153,7 +146,7 @@ class DocumentCache:
             current: Found = orjson.loads(held[len(mark) :])
             return current
         if not availability.database.is_away():
-            with outage_reported(), pg_wait.within(availability.READ_SECONDS):
+            with reading_database():
                 found = load()
                 with suppress(orjson.JSONEncodeError, ValueError), self._lock:  # what JSON cannot hold is read anew
                     self._derived[question] = mark + orjson.dumps(found)  # ValueError: too large
@@ -163,16 +156,18 @@ class DocumentCache:
         last_known: Found = orjson.loads(held.partition(b"\0")[2])
         return last_known
 
-    def short_version(self) -> int:
+    def short_version(self) -> tuple[int, int]:
         """A version for data that changes without the match: it lasts as long as the lifetime of the cache."""
-        return int(self._clock() / self.lifetime_seconds) if self.lifetime_seconds else time.monotonic_ns()
+        passed = int(self._clock() / self.lifetime_seconds) if self.lifetime_seconds else time.monotonic_ns()
+        return passed, self._invalidations
 
     def invalidate(self, match_ids: Iterable[int]) -> None:
         """Makes the next read of this process load these matches from the database."""
         if self._is_filled:
             with self._lock:
                 self._invalid.update(match_ids)
-                self._unlisted.forget_names()
+                self._invalidations += 1
+                self._absent.clear()
                 self._update_at = float("-inf")
 
     def expire(self) -> None:
@@ -192,7 +187,7 @@ class DocumentCache:
         began = self._clock()
         is_followed, is_current = self._apply_published(), False
         if not availability.database.is_away():
-            with outage_reported(), pg_wait.within(availability.READ_SECONDS):
+            with reading_database():
                 is_complete = self._is_complete
                 if not is_followed or began >= self._compare_at:
                     is_complete = self._compare()

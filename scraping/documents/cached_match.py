@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
@@ -220,6 +220,60 @@ def _merged_plans(held: CachedMatch, published: CachedMatch) -> tuple[CachedRef,
     )
 
 
+@dataclass(frozen=True)
+class Page:
+    matches: list[CachedMatch]
+    has_more: bool
+    is_last_known: bool  # the database is away
+
+    @classmethod
+    def of(cls, found: list[CachedMatch], has_more: bool, *, is_current: bool) -> Page:
+        matches = found if is_current else [replace(each, data_source=CACHE) for each in found]
+        return cls(matches, has_more, is_last_known=not is_current)
+
+
+class MatchTable:
+    """Documents by id and by key. Writers hold the cache's lock, readers need none."""
+
+    def __init__(self) -> None:
+        self._documents: dict[int, CachedMatch] = {}
+        self._ids_by_key: dict[str, int] = {}
+        self._newest_first: tuple[CachedMatch, ...] | None = None
+
+    def get(self, match_id: int) -> CachedMatch | None:
+        return self._documents.get(match_id)
+
+    def find(self, name: str) -> CachedMatch | None:
+        number = number_in(name)
+        if number is not None:
+            return self._documents.get(number)
+        found = self._documents.get(self._ids_by_key.get(name, 0))
+        return found if found and name in found.keys else None
+
+    def ids(self) -> set[int]:
+        return set(self._documents)
+
+    def newest_first(self) -> tuple[CachedMatch, ...]:
+        held = self._newest_first
+        if held is None:
+            documents = self._documents.copy()
+            held = tuple(documents[match_id] for match_id in sorted(documents, reverse=True))
+            self._newest_first = held
+        return held
+
+    def put(self, match: CachedMatch) -> None:
+        self._ids_by_key.update(dict.fromkeys(match.keys, match.id))
+        self._documents[match.id] = match
+        self._newest_first = None
+
+    def drop(self, match_ids: Iterable[int]) -> None:
+        for match_id in match_ids:
+            self._documents.pop(match_id, None)
+        # Another match may have the keys of a dropped one.
+        self._ids_by_key = {key: each.id for each in self._documents.values() for key in each.keys}
+        self._newest_first = None
+
+
 _stored_match = TypeAdapter(CachedMatch)
 _STORED = tuple(each.name for each in fields(CachedMatch) if each.init)
 
@@ -229,7 +283,7 @@ def encode(match: CachedMatch) -> bytes:
     return orjson.dumps({"format": FORMAT, "match": {name: getattr(match, name) for name in _STORED}})
 
 
-def decode(text: bytes) -> CachedMatch | None:
+def decode(text: bytes | str) -> CachedMatch | None:
     """Returns None for anything but a document of this format."""
     try:
         document = orjson.loads(text)

@@ -9,7 +9,7 @@ The only writer of Conflict. Called inside the transaction that writes the match
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -54,9 +54,9 @@ def _count(seen: Sequence[tuple[Conflict, FieldConflict]], now: datetime) -> Non
         values = _values(one)
         if any(getattr(row, name) != value for name, value in values.items()):
             Conflict.objects.filter(pk=row.pk).update(**values)
-    text = "Sources disagree about %s of match %s: %s says %s, %s says %s"
     lasting = [one for row, one in seen if not _was_logged(row) and now - row.first_seen_at >= LASTING]
-    _log(text, seen[0][0].match_id, lasting, logger.warning, "conflict")
+    text = "Sources disagree about %s of match %s: %s says %s, %s says %s"
+    _log(logging.WARNING, text, seen[0][0].match_id, lasting, "conflict")
     Conflict.objects.filter(pk__in=[row.pk for row, _ in seen]).update(times_seen=F("times_seen") + 1, last_seen_at=now)
 
 
@@ -64,7 +64,7 @@ def _close(rows: Sequence[Conflict], now: datetime) -> None:
     if rows:
         Conflict.objects.filter(pk__in=[row.pk for row in rows]).update(resolved_at=now)
         text = "Sources agree again about %s of match %s: %s said %s, %s said %s"
-        _log(text, rows[0].match_id, [row for row in rows if _was_logged(row)], logger.info, "agreement")
+        _log(logging.INFO, text, rows[0].match_id, [row for row in rows if _was_logged(row)], "agreement")
 
 
 def _was_logged(row: Conflict) -> bool:
@@ -76,14 +76,8 @@ def _values(one: Conflict | FieldConflict) -> dict[str, Any]:
     return {name: getattr(one, name) for name in VALUES}
 
 
-def _log(
-    text: str,
-    match_id: int,
-    rows: Iterable[Conflict | FieldConflict],
-    level: Callable[..., None],
-    outcome: str,
-) -> None:
+def _log(level: int, text: str, match_id: int, rows: Iterable[Conflict | FieldConflict], outcome: str) -> None:
     for row in rows:
         values = row.field, match_id, row.chosen_source, row.chosen_value, row.other_source, row.other_value
         extra = {"action": f"reconciliation_{outcome}", "match_id": match_id, "field": row.field, **_values(row)}
-        transaction.on_commit(partial(level, text, *values, extra=extra))
+        transaction.on_commit(partial(logger.log, level, text, *values, extra=extra))

@@ -64,22 +64,17 @@ def store(
     rows += [_retraction(row, sequence, now) for row in gone]
     _add_missing_slots(ref, rows, current)
     if others:
-        _choose_served(ref, rows, others, now)
+        read_at = min(now, ref.captured_at or now)  # a spooled reading is compared with the others at its own time
+        served_events.choose(
+            rows,
+            own=served_events.ranked(ref, now=None),
+            others=[served_events.ranked(one, now=read_at) for one in others],
+        )
+        for row in rows:
+            row.sequence -= not row.is_served  # consumers see no difference, so the match's sequence does not advance
     MatchEvent.objects.bulk_create(rows)
     crash_point("events.written")
     return EventChanges(len(new), len(corrected), len(gone), served=sum(row.is_served for row in rows))
-
-
-def _choose_served(ref: MatchRef, rows: Sequence[MatchEvent], others: Sequence[MatchRef], now: datetime) -> None:
-    """A row that is not served does not advance the sequence of the match: consumers see no difference."""
-    read_at = min(now, ref.captured_at or now)  # a spooled reading is compared with the others at its own time
-    served_events.choose(
-        rows,
-        own=served_events.ranked(ref, is_recent=True),
-        others=[served_events.ranked(one, is_recent=served_events.is_recent(one, now=read_at)) for one in others],
-    )
-    for row in rows:
-        row.sequence -= not row.is_served
 
 
 def _add_missing_slots(ref: MatchRef, rows: Sequence[MatchEvent], current: dict[str, MatchEvent]) -> None:

@@ -8,7 +8,7 @@ of this module.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,7 +22,7 @@ from scraping.journal import error_log
 from scraping.matches import conflicts, events, importance, lifecycle, poll_times, scrapers, validate
 from scraping.matches.events import EventChanges
 from scraping.matches.reconcile.choosing import reconcile
-from scraping.matches.reconcile.states import Reconciled, SourceView, delta, has_play_changed, only_source
+from scraping.matches.reconcile.states import Reconciled, SourceView, delta, has_play_changed, is_crossed, only_source
 from scraping.models import Match, MatchRef, Snapshot, TeamAlias
 from scraping.names import Aliases
 from scraping.payloads import Payload, Status, checksum_of
@@ -32,18 +32,6 @@ from scraping.signals import match_updated
 from victoryline.lib.crash import crash_point
 
 MAX_LATENCY_MS = 2**31 - 1  # the limit of the column
-# fmt: off
-MATCH_COLUMNS = (
-    "sport", "title", "status", "phase", "start_time", "team_a", "team_b", "series", "sequence", "checksum", "payload",
-    "provenance", "last_scraper_update", "last_changed_at", "completed_at", "lifecycle", "priority", "pause_until",
-    "pause_reason", "scraper_status", "consecutive_failure_count", "failing_since", "total_scrapes",
-    "provisional", "importance",
-)
-REF_COLUMNS = (
-    "payload", "captured_at", "suspect_checksum", "events_checksum", "events_seen", "events_through", "read_mode",
-    "read_mode_reason", "read_mode_since", "is_crossed", "gone_at", *poll_times.COLUMNS,
-)
-# fmt: on
 
 
 @dataclass(frozen=True)
@@ -72,7 +60,7 @@ class IngestResult:
     sequence: int
     is_changed: bool
     events: EventChanges
-    next_poll_at: datetime
+    next_poll_at: datetime | None
     is_taken: bool = True  # False: a score that went down waits for confirmation
     is_milestone: bool = False  # the next innings has begun, or a break, or the end is overdue
 
@@ -84,49 +72,48 @@ def apply(
     ref = lock_ref(ref_id, match_id=known.match_id if known else None)
     crash_point("ingest.locked")
     match = ref.match
-    before = _columns_of(match, MATCH_COLUMNS), _columns_of(ref, REF_COLUMNS)
+    match_before, ref_before = dict(vars(match)), dict(vars(ref))
     others = other_refs(ref)
-    aliases = TeamAlias.objects.names(match.sport) if others else {}
     if not validate.accept(ref, payload, others, now=attempt.now):
         return _poll_again_soon(ref, pace, attempt.now)
-    if others:
-        validate.note_side_order(ref, aliases)
+    aliases = TeamAlias.objects.names(match.sport) if others else {}
+    if others and match.payload and (crossed := is_crossed(ref.payload, match.payload, aliases)) is not None:
+        ref.is_crossed = crossed  # it names the sides in the other order than the match
     scrapers.note_read_mode(ref, attempt.mode, attempt.mode_reason, now=attempt.now)
     was_failing = attempt.had_failures or match.failing_since is not None
     changes = _store_events(ref, payload, others, attempt.now)
     crash_point("ingest.events")
-    reconciled = _reconciled(match, ref, others, aliases, was=before[1]["payload"], now=attempt.now)
-    if others:
-        match.provenance = reconciled.provenance  # may change without a change of the state
-        conflicts.note(match.pk, reconciled.conflicts, now=attempt.now)
+    reconciled = _reconciled(match, ref, others, aliases, was=ref_before["payload"], now=attempt.now)
     match.total_scrapes += 1
     is_changed = update_state(match, reconciled, has_new_events=changes.served > 0, now=attempt.now)
     lifecycle.after_reading(match, status=Status(match.status), now=attempt.now, is_read=not ref.source.is_pushed)
     # A change at a lighter source may change nothing that is served, but it is activity.
-    is_active = is_changed or before[1]["payload"] != ref.payload
-    poll_times.after_reading(ref, match, is_changed=is_active, pace=pace, now=attempt.now, state=ref.payload).write_to(
-        ref
-    )
+    is_active = is_changed or ref_before["payload"] != ref.payload
+    planned = poll_times.after_reading(ref, match, is_changed=is_active, pace=pace, now=attempt.now, state=ref.payload)
+    planned.write_to(ref)
     latency_ms = 0 if attempt.is_replayed else attempt.latency_ms()  # an outage is not the latency of an update
     scraper_id, was_healthy = scrapers.count_update(
         ref, match, worker_id=attempt.worker_id, latency_ms=latency_ms, now=attempt.now
     )
     crash_point("ingest.scraper")
     if is_changed:
-        write_snapshot(match, ref, scraper_id, attempt, before=before[0]["payload"])
+        write_snapshot(match, ref, scraper_id, attempt, before=match_before["payload"])
     crash_point("ingest.snapshot")
     if was_failing or not was_healthy:
         error_log.resolve(ref, now=attempt.now)
-    _save(match, ref, payload.captured_at, before)
+    # Two sources' readings may be written in another order than they were made.
+    match.last_scraper_update = max(payload.captured_at, match.last_scraper_update or payload.captured_at)
+    _save_changed(match, match_before)
+    crash_point("ingest.match")
+    _save_changed(ref, ref_before)
     crash_point("ingest.ref")
     announce_after_commit(match, ref, is_changed=is_changed)
-    return IngestResult(
-        match.sequence,
-        is_changed,
-        changes,
-        ref.next_poll_at or attempt.now,
-        is_milestone=pace.detects_phases and _is_milestone(ref, before[0]["payload"], is_changed=is_changed),
-    )
+    if is_changed:
+        has_milestone = is_milestone(match_before["payload"], match.payload)
+    else:
+        has_milestone = is_unannounced_milestone(ref.payload, unchanged_polls=ref.unchanged_polls)
+    has_milestone = has_milestone and pace.detects_phases
+    return IngestResult(match.sequence, is_changed, changes, ref.next_poll_at, is_milestone=has_milestone)
 
 
 def lock_ref(ref_id: int, *, match_id: int | None = None) -> MatchRef:
@@ -175,7 +162,7 @@ def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], n
 def _reconciled(
     match: Match, ref: MatchRef, others: Sequence[MatchRef], aliases: Aliases, *, was: dict[str, Any], now: datetime
 ) -> Reconciled:
-    """Reconciles the enabled sources: an end of the match at a disabled one would count for ever.
+    """Reconciles the enabled sources, and notes conflicts. An end of the match at a disabled one would count for ever.
 
     `was`: the state of this source before. If its play has changed it is moving; of the others it is known only that
     none of them has moved since the match changed last.
@@ -183,7 +170,12 @@ def _reconciled(
     refs = (ref, *(other for other in others if other.source.is_enabled))
     still = (now - match.last_changed_at).total_seconds() if match.last_changed_at else None
     views = source_views(refs, unmoved_seconds=still, moving=ref if has_play_changed(was, ref.payload) else None)
-    return reconcile(views, known=match.payload, aliases=aliases) if others else only_source(views[0])
+    if not others:
+        return only_source(views[0])
+    reconciled = reconcile(views, known=match.payload, aliases=aliases)
+    match.provenance = reconciled.provenance  # may change without a change of the state
+    conflicts.note(match.pk, reconciled.conflicts, now=now)
+    return reconciled
 
 
 def source_views(
@@ -252,33 +244,12 @@ def write_snapshot(
     match.data_source = attempt.data_source  # type: ignore[attr-defined]  # as `queries` annotate it
 
 
-def _columns_of(row: Match | MatchRef, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in names}
-
-
-def _save(match: Match, ref: MatchRef, captured_at: datetime, before: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def _save_changed(row: Match | MatchRef, before: Mapping[str, Any]) -> None:
     """Saves only the columns that differ: most of a match does not change."""
-    # Two sources' readings may be written in another order than they were made.
-    match.last_scraper_update = max(captured_at, match.last_scraper_update or captured_at)
-    for row, old in ((match, before[0]), (ref, before[1])):
-        row.save(update_fields=[name for name, value in old.items() if getattr(row, name) != value])
-        crash_point("ingest.match")
+    columns = row._meta.concrete_fields  # noqa: SLF001 - documented under this name
+    row.save(update_fields=[one.name for one in columns if getattr(row, one.attname) != before[one.attname]])
 
 
 def announce_after_commit(match: Match, ref: MatchRef, *, is_changed: bool) -> None:
-    transaction.on_commit(
-        partial(
-            match_updated.send_robust,
-            sender=Match,
-            match_id=match.pk,
-            sequence=match.sequence,
-            is_changed=is_changed,
-            ref=ref,
-        )
-    )
-
-
-def _is_milestone(ref: MatchRef, before: dict[str, Any], *, is_changed: bool) -> bool:
-    if is_changed:
-        return is_milestone(before, ref.match.payload)
-    return is_unannounced_milestone(ref.payload, unchanged_polls=ref.unchanged_polls)
+    news = {"match_id": match.pk, "sequence": match.sequence, "is_changed": is_changed, "ref": ref}
+    transaction.on_commit(partial(match_updated.send_robust, sender=Match, **news))

@@ -158,12 +158,6 @@ def check_first_reading(ref: MatchRef, match: Match, fresh: Scraper) -> tuple[st
     stopped = Scraper.objects.filter(ref=ref, stopped_at=fresh.start_time).exclude(pk=fresh.pk).first()
     if stopped is None:
         return ()
-    problems = tuple(_restart_problems(ref, match, fresh))
-    transaction.on_commit(partial(_report_restart, ref, match, stopped, problems))
-    return problems
-
-
-def _restart_problems(ref: MatchRef, match: Match, fresh: Scraper) -> list[str]:
     before = Snapshot.objects.filter(match=match, created_at__lte=fresh.start_time).order_by("-sequence").first()
     found = []
     if before is not None and match.sequence < before.sequence:
@@ -179,7 +173,9 @@ def _restart_problems(ref: MatchRef, match: Match, fresh: Scraper) -> list[str]:
         found.append(f"{lost} events that were there before are not any more")
     if ref.has_gap:
         found.append(f"events after number {ref.events_through} of {ref.events_seen} are still to be read")
-    return found
+    problems = tuple(found)
+    transaction.on_commit(partial(_report_restart, ref, match, stopped, problems))
+    return problems
 
 
 def _report_restart(ref: MatchRef, match: Match, stopped: Scraper, problems: tuple[str, ...]) -> None:

@@ -48,8 +48,10 @@ def is_recent(ref: MatchRef, *, now: datetime) -> bool:
     return ref.captured_at is not None and now - ref.captured_at <= tolerance
 
 
-def ranked(ref: MatchRef, *, is_recent: bool) -> RankedSource:
-    return RankedSource(ref.source_id, ref.source.key, ref.source.precedence_weight, is_recent)
+def ranked(ref: MatchRef, *, now: datetime | None) -> RankedSource:
+    """Returns the rank of a source at this time; without a time it is being read just now."""
+    recent = now is None or is_recent(ref, now=now)
+    return RankedSource(ref.source_id, ref.source.key, ref.source.precedence_weight, recent)
 
 
 def choose(rows: Sequence[MatchEvent], *, own: RankedSource, others: Sequence[RankedSource]) -> None:

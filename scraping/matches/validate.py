@@ -15,13 +15,11 @@ from scraping.matches import served_events
 from scraping.matches.reconcile.states import (
     fill_gaps,
     goes_backwards,
-    is_crossed,
     oriented,
     progress_summary,
     shows_other_teams,
 )
 from scraping.models import MatchRef
-from scraping.names import Aliases
 from scraping.payloads import Figures, Lineups, Payload, Status, checksum_of
 from victoryline.lib.times import as_utc_iso
 
@@ -72,13 +70,6 @@ def accept(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: 
     ref.suspect_checksum, ref.gone_at = "", None
     ref.payload, ref.captured_at = state, payload.captured_at
     return True
-
-
-def note_side_order(ref: MatchRef, aliases: Aliases) -> None:
-    """Notes on the ref whether its source names the sides in the other order than the match."""
-    crossed = is_crossed(ref.payload, ref.match.payload, aliases) if ref.match.payload else None
-    if crossed is not None:
-        ref.is_crossed = crossed
 
 
 def _is_confirmed(ref: MatchRef, state: dict[str, Any], others: Sequence[MatchRef]) -> bool:

@@ -63,8 +63,7 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
     shortage = memory_shortage(now)
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
-        refs = _refs_to_watch(match)
-        waiting = [ref.pk for ref in refs if not ref.is_watched]
+        waiting = _unwatched_refs(match)
         poll_times.make_substitute_permanent(match.refs.all())
         if not waiting:
             return match
@@ -135,7 +134,8 @@ def end_idle(*, now: datetime) -> int:
     return len(refs)
 
 
-def _refs_to_watch(match: Match) -> list[MatchRef]:
+def _unwatched_refs(match: Match) -> list[int]:
+    """Returns the ids of the refs that can be watched and are not. Raises NotAllowed where there is none to watch."""
     if match.lifecycle == MatchLifecycle.ARCHIVED:
         raise NotAllowed(f"{match} is archived: nothing new is to be learnt about it")
     refs = list(match.refs.filter(source__is_enabled=True).exclude(source__key=PUSHED))
@@ -143,7 +143,7 @@ def _refs_to_watch(match: Match) -> list[MatchRef]:
         raise NotAllowed(f"{match} is sent in and at no source that is enabled: there is nothing to be read")
     if not refs:
         raise NotAllowed(f"{match} is known at no source that is enabled")
-    return refs
+    return [ref.pk for ref in refs if not ref.is_watched]
 
 
 def _end(refs: list[MatchRef], *, reason: str, begin_again_at: datetime | None, now: datetime) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from django.db import transaction
-from django.db.models import F, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 
 from scraping.models import Source, SourceDay
 from scraping.stats.read_stats import SUMS, Cost, add_costs
@@ -56,8 +56,7 @@ def budgets(today: date) -> dict[int, Budget]:
 
 def spent_sources(today: date) -> int:
     """Returns the number of sources that may not be visited any more today."""
-    limit = F("source__daily_megabytes") * MEGABYTE
-    return SourceDay.objects.filter(day=today, source__daily_megabytes__gt=0, bytes_in__gte=limit).count()
+    return sum(budget.is_spent for budget in budgets(today).values())
 
 
 def totals() -> dict[str, Cost]:

@@ -106,10 +106,7 @@ def _move_events(keep: Match, gone: Match, *, is_crossed: bool, now: datetime) -
         if is_crossed:
             row.slot = swap_slot_sides(row.slot)
             row.detail = swap_detail_sides(row.detail, has_goals=keep.sport == Sport.FOOTBALL)
-    sources = {
-        ref.source_id: served_events.ranked(ref, is_recent=served_events.is_recent(ref, now=now))
-        for ref in keep.refs.select_related("source")
-    }
+    sources = {ref.source_id: served_events.ranked(ref, now=now) for ref in keep.refs.select_related("source")}
     unlinked = {row.source_id for row in rows} - sources.keys()  # a source that has no ref to the match any more
     sources |= {source_id: RankedSource(source_id, "", 0, is_recent=False) for source_id in unlinked}
     served = 0

@@ -230,6 +230,7 @@ class TestReads:
         older = str(ids[0])
         assert cache.find(older).sequence == 1
         Match.objects.filter(pk=ids[0]).update(sequence=2)
+        clock.now += LIFETIME_SECONDS
         assert cache.find(older).sequence == 2  # no answer is seconds late
         Match.objects.filter(pk__in=ids[3:]).update(lifecycle=MatchLifecycle.ARCHIVED)
         clock.now += COMPARE_SECONDS

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from scraping.documents import redis_store
-from scraping.documents.cache import COMPARE_SECONDS, DocumentCache
+from scraping.documents import redis_store, unlisted
+from scraping.documents.cache import COMPARE_SECONDS, LIFETIME_SECONDS, DocumentCache
 from scraping.documents.filters import MatchFilter
 from scraping.documents.publisher import Publisher
-from scraping.documents.unlisted import ABSENT_SECONDS, UNLISTED_SECONDS, UnlistedMatches
+from scraping.documents.unlisted import ABSENT_SECONDS, AbsentNames
 from scraping.matches import pairing
 from scraping.models import Match, MatchLifecycle, MatchRef
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
@@ -35,7 +35,7 @@ class TestArchivedMatch:
         with django_assert_num_queries(0):
             assert cache.find(str(match.pk)).id == match.pk
         Match.objects.filter(pk=match.pk).update(title="corrected")
-        clock.now += UNLISTED_SECONDS
+        clock.now += LIFETIME_SECONDS
         assert cache.find(str(match.pk)).title == "corrected"
 
     def test_is_listed_with_all_filters(self, cache: DocumentCache) -> None:  # noqa: F811
@@ -156,12 +156,13 @@ class TestUnknownName:
         assert cache.find("4711").id == 4711
 
     @pytest.mark.requirement("NFR-015")
-    def test_memory_is_bounded(self, clock: Clock) -> None:  # noqa: F811
-        names = UnlistedMatches(clock=clock, max_absent=10)
+    def test_memory_is_bounded(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        monkeypatch.setattr(unlisted, "MAX_ABSENT", 10)
+        names = AbsentNames(clock=clock)
         for number in range(100):
-            names.find(f"crex_{number}", is_current=True)
-        names.find("crex_" + "x" * 200, is_current=True)
-        assert len(names.absent) == 10
+            names.add(f"crex_{number}")
+        names.add("crex_" + "x" * 200)
+        assert len(names._names) == 10
 
     @pytest.mark.parametrize("name", ["crex_'; DROP TABLE", "crex_ä", "crex_" + "x" * 300])
     def test_may_be_any_text(self, name: str, cache: DocumentCache) -> None:  # noqa: F811
