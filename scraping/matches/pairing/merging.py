@@ -51,8 +51,8 @@ def merge(keep_id: int, gone_id: int, *, actor: str, now: datetime, reason: str 
         journal.cancel_open(refs, actor=actor, reason=f"its match is now part of match {keep_id}", now=now)
         keep, gone = _locked(keep_id, gone_id)
         aliases = TeamAlias.objects.names(keep.sport)
-        teams = [teams_of(one.payload.get("teams"), (one.team_a, one.team_b), one.title) for one in (gone, keep)]
-        crossed = is_crossed(*teams, aliases) is True
+        theirs, ours = (teams_of(one.payload.get("teams"), (one.team_a, one.team_b), one.title) for one in (gone, keep))
+        crossed = is_crossed(theirs, ours, aliases) is True
         _move_refs(keep, gone, is_crossed=crossed, now=now)
         moved = _move_events(keep, gone, is_crossed=crossed, now=now)
         _move_people(keep, gone, is_crossed=crossed)
