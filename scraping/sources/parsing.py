@@ -234,7 +234,6 @@ def integrity_of(
     has_events: bool,
     also_missing: tuple[str, ...] = (),
     also_expected: int = 0,
-    fallback_selectors: tuple[str, ...] = (),
 ) -> Integrity:
     """Returns the expected fields that are missing. Before the start neither score nor events are expected.
 
@@ -263,7 +262,7 @@ def integrity_of(
         }
     missing = also_missing + tuple(name for name, present in is_present.items() if not present)
     null_rate = min(1.0, len(missing) / (len(is_present) + also_expected))
-    return Integrity(missing_fields=missing, null_field_rate=round(null_rate, 4), fallback_selectors=fallback_selectors)
+    return Integrity(missing_fields=missing, null_field_rate=round(null_rate, 4))
 
 
 def has_play(innings: Iterable[Innings]) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import orjson
 
 from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
@@ -46,10 +46,16 @@ class CrexAdapter(Adapter):
             Endpoint("scorecard", re.compile(rf"/(?:getSC4|sC4\.php){key}"), is_required=False, content_types=_TYPES),
         )
 
+    @parsing.parses
     def parse(self, reading: Reading) -> Payload:
-        with parsing.rejecting_invalid_values(reading.ref.url), parsing.collecting_unrecognized() as unrecognized:
-            payload = _parsed(reading)
-            return payload.model_copy(update={"unknown": tuple(unrecognized)}) if unrecognized else payload
+        if reading.mode is not ReadMode.DIRECT:
+            return _from_visit(reading)
+        if reading.document(PUBLIC) is None:
+            return _from_live(reading)
+        # The public response has the score; other fields that are known stay as they are.
+        live, details = _live_in(reading, PUBLIC)
+        payload = assemble_payload(reading, live, details, None, missing=("live_answer",))
+        return payload.model_copy(update={"is_partial_state": True})
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Returns the request for the score; the site requires a token for the rest."""
@@ -73,44 +79,42 @@ class CrexAdapter(Adapter):
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/cricket-live-score", endpoints=(_LIST,))
 
+    @parsing.parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.matches_of(reading, base_url)
+        return listing.matches_of(reading, base_url)
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return players.requests(ref, base_url, players.SQUADS)
 
+    @parsing.parses
     def parse_lineups(self, reading: Reading) -> Lineups:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return players.lineups(reading, details_of(reading))
+        details = details_of(reading)
+        lineups = players.lineups(reading, details)
+        missing = () if any(one.is_confirmed for one in lineups) else ("lineups",)
+        return Lineups(
+            **self.envelope(reading, self.lineup_schema),
+            kickoff=details.start_time,
+            lineups=lineups,
+            integrity=Integrity(missing_fields=missing),
+        )
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return players.requests(ref, base_url, players.SCORECARD)
 
+    @parsing.parses
     def parse_figures(self, reading: Reading) -> Figures:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            return players.figures(reading, details_of(reading))
+        figures = players.figures(reading, details_of(reading))
+        return Figures(**self.envelope(reading, self.figure_schema), figures=figures)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return listing.fixture_plan(base_url)
 
+    @parsing.parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        with parsing.rejecting_invalid_values(base_url):
-            return listing.fixtures_on(reading, base_url, day)
+        return listing.fixtures_on(reading, base_url, day)
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.match_at(url, base_url)
-
-
-def _parsed(reading: Reading) -> Payload:
-    if reading.mode is not ReadMode.DIRECT:
-        return _from_visit(reading)
-    if reading.document(PUBLIC) is None:
-        return _from_live(reading)
-    # The public response has the score; other fields that are known stay as they are.
-    live, details = _live_in(reading, PUBLIC)
-    payload = assemble_payload(reading, live, details, None, missing=("live_answer",))
-    return payload.model_copy(update={"is_partial_state": True})
 
 
 def _from_visit(reading: Reading) -> Payload:

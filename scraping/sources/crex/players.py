@@ -6,19 +6,18 @@ with dots, by innings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import STARTERS, Figures, Integrity, Lineup, LineupPlayer, Lineups, PlayerFigure
+from scraping.payloads import STARTERS, Lineup, LineupPlayer, PlayerFigure
 from scraping.sources import parsing
 from scraping.sources.base import Reading, RefInfo, Request
 from scraping.sources.crex import schemas, site
 from scraping.sources.crex.details import MatchDetails
 from scraping.sources.crex.live import SIDES, totals_on_scorecard
-from scraping.sources.crex.payload import SOURCE
-from scraping.sources.crex.schemas import ScorecardInnings, SquadsResponse, scorecard_innings
+from scraping.sources.crex.schemas import SquadsResponse, scorecard_innings
 from scraping.sources.crex.texts import BALLS_PER_OVER, parse_total
 from scraping.sources.cricket import OTHER_SIDE
 
@@ -40,54 +39,63 @@ def requests(ref: RefInfo, base_url: str, name: str) -> tuple[Request, ...]:
     )
 
 
-def lineups(reading: Reading, details: MatchDetails) -> Lineups:
+def lineups(reading: Reading, details: MatchDetails) -> tuple[Lineup, ...]:
+    """Returns both line-ups in the match's order; raises PayloadRejected for those of another match."""
     response = _response(reading, SQUADS, site.SQUADS)
-    with parsing.collecting_unrecognized() as unrecognized:
-        sides: tuple[Lineup, ...] = ()
-        if response is not None:
-            sides = lineups_of(response, _team_keys(details), details.people)
-        missing = () if any(side.is_confirmed for side in sides) else ("lineups",)
-        return Lineups(
-            source=SOURCE,
-            payload_schema=schemas.SQUADS,
-            captured_at=reading.captured_at,
-            source_event_id=reading.ref.source_event_id,
-            kickoff=details.start_time,
-            lineups=sides,
-            integrity=Integrity(missing_fields=missing),
-            unknown=tuple(unrecognized),
+    if response is None:
+        return ()
+    squads = parsing.validated(SquadsResponse, response, schema=schemas.SQUADS)
+    teams, order = tuple(squads.t.split("-")), _team_keys(details)
+    if order and set(order) != set(teams):
+        raise PayloadRejected(f"the squads are of another match: {'/'.join(teams)} instead of {'/'.join(order)}")
+    leaders = [*squads.x.split("/"), "", "", "", ""]  # captain and keeper of the first team, then of the second
+    found = {}
+    for place, team in enumerate(teams):
+        led = leaders[2 * place], leaders[2 * place + 1]
+        playing, squad = (
+            [line for line in [*text.split("/"), "", ""][place].split("-") if line] for text in (squads.tp, squads.tb)
         )
+        chosen = [_player(line, led, details.people, is_starter=True) for line in playing]
+        named = {player.player_id for player in chosen}
+        others = [_player(line, led, details.people, is_starter=False) for line in squad]
+        players = (*chosen, *(player for player in others if player.player_id not in named))
+        found[team] = players, len(chosen) >= STARTERS
+    return tuple(
+        Lineup(side=side, is_confirmed=found[team][1], players=found[team][0])
+        for side, team in zip(SIDES, order or teams, strict=True)
+        if found[team][0]
+    )
 
 
-def figures(reading: Reading, details: MatchDetails) -> Figures:
-    """Raises LayoutChanged where the teams of the match are unknown."""
-    response = _response(reading, SCORECARD, site.SCORECARD)
-    card = scorecard_innings(response)
-    with parsing.collecting_unrecognized() as unrecognized:
-        figures_found: tuple[PlayerFigure, ...] = ()
-        if card:
-            _check_card(card, details)
-            keys = _team_keys(details)
-            if len(keys) != 2:
-                raise LayoutChanged("no page says which teams the match has", url=reading.ref.url)
-            figures_found = figures_of(card, (keys[0], keys[1]), details.people)
-        return Figures(
-            source=SOURCE,
-            payload_schema=schemas.SCORECARD,
-            captured_at=reading.captured_at,
-            source_event_id=reading.ref.source_event_id,
-            figures=figures_found,
-            unknown=tuple(unrecognized),
-        )
-
-
-def _check_card(card: Sequence[ScorecardInnings], details: MatchDetails) -> None:
-    """Raises PayloadRejected where a completed first innings differs from the page: the same teams may meet again."""
+def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]:
+    """Returns each player's figures by innings. Raises PayloadRejected for the scorecard of another match."""
+    card = scorecard_innings(_response(reading, SCORECARD, site.SCORECARD))
+    if not card:
+        return ()
+    # The same teams may meet again: a completed first innings must be that of the page.
     stated, printed = parse_total(card[0].d), parse_total(details.first_innings)
     is_over = len(card) > 1 and details.innings_seen > 1
     if is_over and stated and printed and (stated.runs, stated.wickets) != (printed.runs, printed.wickets):
         shown = f"{card[0].d!r} instead of {details.first_innings!r}"
         raise PayloadRejected(f"the scorecard is of another match between these teams: {shown}")
+    keys = _team_keys(details)
+    if len(keys) != 2:
+        raise LayoutChanged("no page says which teams the match has", url=reading.ref.url)
+    totals = totals_on_scorecard(card, (keys[0], keys[1]))
+    found = []
+    for number, innings in enumerate(card, start=1):
+        batting = totals[number].side
+        roles = ("batting", batting, innings.b, _BATTING), ("bowling", OTHER_SIDE[batting], innings.a, _BOWLING)
+        for role, side, lines, names in roles:
+            for place, line in enumerate(lines):
+                key, values = _line(line, names, f"[{number - 1}].{'b' if role == 'batting' else 'a'}[{place}]")
+                runs, balls = values["runs"], values["balls"]
+                derived: Values = {"overs": f"{balls // BALLS_PER_OVER}.{balls % BALLS_PER_OVER}"}
+                if role == "batting":
+                    derived = {"strike_rate": round(runs * 100 / balls, 2) if balls else 0.0}
+                figure = {"side": side, "role": role, "innings": number, "player_id": key}
+                found.append(PlayerFigure(**figure, name=name_of(key, details.people), values={**values, **derived}))
+    return tuple(found)
 
 
 def _response(reading: Reading, name: str, names: tuple[str, ...]) -> Any:
@@ -101,27 +109,6 @@ def _response(reading: Reading, name: str, names: tuple[str, ...]) -> Any:
 def _team_keys(details: MatchDetails) -> tuple[str, ...]:
     """Returns the keys of both teams in batting order, else in the page's; empty where they are unknown."""
     return details.order or (tuple(details.teams)[:2] if len(details.team_keys) == 2 else ())
-
-
-def figures_of(
-    card: Sequence[ScorecardInnings], keys: tuple[str, str], people: Mapping[str, str]
-) -> tuple[PlayerFigure, ...]:
-    """Returns each player's figures by innings; raises PayloadRejected for the scorecard of another match."""
-    totals = totals_on_scorecard(card, keys)
-    found = []
-    for number, innings in enumerate(card, start=1):
-        batting = totals[number].side
-        roles = ("batting", batting, innings.b, _BATTING), ("bowling", OTHER_SIDE[batting], innings.a, _BOWLING)
-        for role, side, lines, names in roles:
-            for place, line in enumerate(lines):
-                key, values = _line(line, names, f"[{number - 1}].{'b' if role == 'batting' else 'a'}[{place}]")
-                runs, balls = values["runs"], values["balls"]
-                derived: Values = {"overs": f"{balls // BALLS_PER_OVER}.{balls % BALLS_PER_OVER}"}
-                if role == "batting":
-                    derived = {"strike_rate": round(runs * 100 / balls, 2) if balls else 0.0}
-                figure = {"side": side, "role": role, "innings": number, "player_id": key}
-                found.append(PlayerFigure(**figure, name=name_of(key, people), values={**values, **derived}))
-    return tuple(found)
 
 
 def _line(line: str, names: tuple[str, ...], path: str) -> tuple[str, dict[str, int]]:
@@ -139,31 +126,6 @@ def name_of(key: str, people: Mapping[str, str]) -> str:
     if not name:
         parsing.note_unrecognized("p[].f_key", key)
     return name or key
-
-
-def lineups_of(response: Any, order: tuple[str, ...], people: Mapping[str, str]) -> tuple[Lineup, ...]:
-    """Returns both line-ups in the match's order; raises PayloadRejected for those of another match."""
-    squads = parsing.validated(SquadsResponse, response, schema=schemas.SQUADS)
-    teams = tuple(squads.t.split("-"))
-    if order and set(order) != set(teams):
-        raise PayloadRejected(f"the squads are of another match: {'/'.join(teams)} instead of {'/'.join(order)}")
-    leaders = [*squads.x.split("/"), "", "", "", ""]  # captain and keeper of the first team, then of the second
-    found = {}
-    for place, team in enumerate(teams):
-        led = leaders[2 * place], leaders[2 * place + 1]
-        playing, squad = (
-            [line for line in [*text.split("/"), "", ""][place].split("-") if line] for text in (squads.tp, squads.tb)
-        )
-        chosen = [_player(line, led, people, is_starter=True) for line in playing]
-        named = {player.player_id for player in chosen}
-        others = [_player(line, led, people, is_starter=False) for line in squad]
-        players = (*chosen, *(player for player in others if player.player_id not in named))
-        found[team] = players, len(chosen) >= STARTERS
-    return tuple(
-        Lineup(side=side, is_confirmed=found[team][1], players=found[team][0])
-        for side, team in zip(SIDES, order or teams, strict=True)
-        if found[team][0]
-    )
 
 
 def _player(line: str, led: tuple[str, str], people: Mapping[str, str], *, is_starter: bool) -> LineupPlayer:

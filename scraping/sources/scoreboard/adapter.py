@@ -9,10 +9,10 @@ from scraping.errors import LayoutChanged, PayloadRejected
 from scraping.payloads import DiscoveredMatch, Payload, Sport, Status
 from scraping.readings import FIELDS
 from scraping.sources import extract, parsing
-from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.base import Adapter, ListPlan, Reading, Request
 from scraping.sources.extract import Extracted
 from scraping.sources.layout import Layout
-from scraping.sources.scoreboard.match_state import SOURCE, STATES, compose
+from scraping.sources.scoreboard.match_state import STATES, event_of, state_of
 from scraping.sources.scoreboard.selectors import LIST, MATCH
 
 _ADDRESS = re.compile(r"/match/[^/?#]*-([0-9A-Za-z]{1,8})/?$", re.ASCII)
@@ -21,28 +21,25 @@ _ADDRESS = re.compile(r"/match/[^/?#]*-([0-9A-Za-z]{1,8})/?$", re.ASCII)
 class ScoreboardAdapter(Adapter):
     """A scoreboard without JSON. The page receives updates and redraws itself."""
 
-    key = SOURCE
+    key = "board"
     sport = Sport.CRICKET
     payload_schema = "board.match.v1"
-    events_endpoint = ""  # its list of events is on the page, older ones behind a link
     address_example = ".../match/ahb-v-cld-odi-138Z"
     layout: Layout | None = MATCH
     list_layout: Layout | None = LIST
     prefers_attached = True
 
-    def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
-        return ()
-
+    @parsing.parses
     def parse(self, reading: Reading) -> Payload:
-        with parsing.rejecting_invalid_values(reading.ref.url):
-            found = _extracted(reading, MATCH)
-            shown = found.text("key", 20)
-            if shown != reading.ref.source_event_id:
-                raise PayloadRejected(
-                    f"the page is about another match: {shown} instead of {reading.ref.source_event_id}",
-                    url=reading.ref.url,
-                )
-            return compose(reading.ref, reading.captured_at, found)
+        found = _extracted(reading, MATCH)
+        shown, wanted = found.text("key", 20), reading.ref.source_event_id
+        if shown != wanted:
+            raise PayloadRejected(f"the page is about another match: {shown} instead of {wanted}", url=reading.ref.url)
+        rows = [row for row in found.rows("balls") if row.get("id")]
+        events = tuple({row["id"]: event_of(row) for row in rows}.values())  # newest first
+        payload = self.payload(reading, state_of(found, events), has_events=bool(events), events=events)
+        integrity = payload.integrity.model_copy(update={"fallback_selectors": found.fallbacks()})
+        return payload.model_copy(update={"integrity": integrity})
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         """Follows the link under the list to the same page with older balls."""
@@ -53,18 +50,17 @@ class ScoreboardAdapter(Adapter):
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=())
 
+    @parsing.parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         """Raises LayoutChanged where the list has rows that are no matches; an empty list is valid."""
         page_url = reading.ref.url or base_url
-        with parsing.rejecting_invalid_values(base_url):
-            found = _extracted(reading, LIST)
-            matches = []
-            for row in found.rows("cards"):
-                match = self.match_at(urljoin(page_url, row.get("link", "")), base_url)
-                if match is not None:
-                    status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
-                    title = parsing.text(row.get("title"))
-                    matches.append(match.model_copy(update={"title": title, "status": status}))
+        found = _extracted(reading, LIST)
+        matches = []
+        for row in found.rows("cards"):
+            match = self.match_at(urljoin(page_url, row.get("link", "")), base_url)
+            if match is not None:
+                status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
+                matches.append(match.model_copy(update={"title": parsing.text(row.get("title")), "status": status}))
         if not matches and found.text("list"):
             tried = ", ".join(found.layout.rows[0].selectors)
             raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url)

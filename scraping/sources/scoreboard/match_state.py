@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import (
     Event,
     Innings,
     MatchState,
-    Payload,
     Phase,
     Sport,
     Status,
@@ -19,11 +17,9 @@ from scraping.payloads import (
     Teams,
     score_of,
 )
-from scraping.readings import RefInfo
 from scraping.sources import cricket, parsing
 from scraping.sources.extract import Extracted
 
-SOURCE = "board"
 STATES = {
     "upcoming": Status.UPCOMING,
     "live": Status.LIVE,
@@ -32,20 +28,6 @@ STATES = {
 }
 _TOTAL = re.compile(r"(\d{1,4})/(\d{1,2})\s*\((\d{1,3})\.(\d{1,2})\s*ov\)", re.ASCII)
 _CARDS = {"OUT": "dismissal", "END": "over_complete"}
-
-
-def compose(ref: RefInfo, captured_at: datetime, found: Extracted) -> Payload:
-    rows = [row for row in found.rows("balls") if row.get("id")]
-    events = tuple({row["id"]: _event(row) for row in rows}.values())  # newest first
-    state = state_of(found, events)
-    return Payload(
-        source=SOURCE,
-        captured_at=captured_at,
-        source_event_id=ref.source_event_id,
-        state=state,
-        events=events,
-        integrity=parsing.integrity_of(state, has_events=bool(events), fallback_selectors=found.fallbacks()),
-    )
 
 
 def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
@@ -80,7 +62,7 @@ def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
     )
 
 
-def _event(row: dict[str, str]) -> Event:
+def event_of(row: dict[str, str]) -> Event:
     code, number = row.get("code", ""), parsing.integer(row.get("number"))
     kind, runs = (_CARDS[code], None) if code in _CARDS else cricket.ball_kind(code)
     return Event(
