@@ -26,20 +26,11 @@ SHORTEST_JOINED = 3  # letters before the grade: INDW is India's women, GAW is a
 _MAX = 60
 
 # Words that name one of several teams of a club or country: with them it is another team.
+# fmt: off
 _WOMEN = {
-    "women",
-    "womens",
-    "woman",
-    "w",
-    "wmn",
-    "ladies",
-    "girls",
-    "fem",
-    "femenino",
-    "feminino",
-    "femenil",
-    "feminin",
+    "women", "womens", "woman", "w", "wmn", "ladies", "girls", "fem", "femenino", "feminino", "femenil", "feminin",
 }
+# fmt: on
 _SECOND = {"a", "b", "ii", "iii", "xi", "reserves", "reserve", "reservas", "aspirantes"}
 _AGE = re.compile(r"(?:u|under|sub)\s?-?\s?(\d{2})s?\b")
 _JOINED = re.compile(r"^([A-Z]{2,5}?)[- ]?(W|U\d{2}W?)$")  # short names: INDW, IND-W, AUSU19

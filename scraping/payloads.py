@@ -67,18 +67,8 @@ class Phase(StrEnum):
     FINISHED = "finished"
 
 
-BREAKS = frozenset(
-    {
-        Phase.INNINGS_BREAK,
-        Phase.LUNCH,
-        Phase.TEA,
-        Phase.DRINKS,
-        Phase.STUMPS,
-        Phase.RAIN,
-        Phase.HALFTIME,
-        Phase.INTERRUPTED,
-    }
-)
+_NO_BREAKS = {Phase.SCHEDULED, Phase.POSTPONED, Phase.PLAY, Phase.EXTRA_TIME, Phase.PENALTIES, Phase.FINISHED}
+BREAKS = frozenset(Phase) - _NO_BREAKS
 
 
 def checksum_of(state: Mapping[str, Any]) -> str:
@@ -104,7 +94,7 @@ class Innings(Frozen):
     """One side's turn at the bat; `overs` keeps cricket's notation: "14.4" is 14 overs and 4 balls."""
 
     number: int = Field(ge=1, le=MAX_INNINGS)
-    team: Literal["team_a", "team_b"]
+    team: Side
     runs: int = Field(ge=0, le=2000)
     wickets: int = Field(ge=0, le=10)
     overs: Annotated[str, StringConstraints(pattern=r"^\d{1,3}\.\d{1,2}$")]
@@ -173,12 +163,9 @@ class Event(Frozen):
     innings: int | None = Field(default=None, ge=0, le=99)
     over: Annotated[str, StringConstraints(max_length=10)] | None = None  # "11.5"
     minute: Annotated[str, StringConstraints(max_length=10)] | None = None  # "45+2"
-    ordinal: int | None = Field(
-        default=None, ge=1, le=10_000_000
-    )  # its place in the source's list: scraping.event_keys
-    slot: Annotated[str, StringConstraints(max_length=80)] = (
-        ""  # names the happening at every source: scraping.event_keys
-    )
+    # Its place in the source's list, and its key at every source: scraping.event_keys.
+    ordinal: int | None = Field(default=None, ge=1, le=10_000_000)
+    slot: Annotated[str, StringConstraints(max_length=80)] = ""
     runs: int | None = Field(default=None, ge=-1000, le=1000)
     is_critical: bool = True
     description: Text = ""
@@ -247,63 +234,43 @@ class Lineup(Frozen):
         return len(self.starters) < STARTERS
 
 
-class Lineups(Frozen):
-    """Both sides of a match of one reading; none where the source has none yet."""
+class Parsed(Frozen):
+    """One reading, parsed and validated: the fields that payloads, line-ups and figures have in common."""
 
     source: str
-    payload_schema: str
-    captured_at: AwareDatetime
-    source_event_id: str
-    kickoff: AwareDatetime | None = None
-    lineups: tuple[Lineup, ...] = ()
-    integrity: Integrity = Integrity()
-    unknown: tuple[UnrecognizedValue, ...] = ()
-
-
-class Figures(Frozen):
-    """The figures of all players of one reading."""
-
-    source: str
-    payload_schema: str
-    captured_at: AwareDatetime
-    source_event_id: str
-    figures: tuple[PlayerFigure, ...] = ()
-    unknown: tuple[UnrecognizedValue, ...] = ()
-
-
-class Payload(Frozen):
-    """One reading, parsed and validated."""
-
-    source: str
-    schema_version: int = SCHEMA_VERSION
     payload_schema: str = ""  # of the source's own answers: "sofascore.event.v1"
     captured_at: AwareDatetime
     source_event_id: str
+    unknown: tuple[UnrecognizedValue, ...] = ()
+
+
+class Lineups(Parsed):
+    """Both sides of a match; none where the source has none yet."""
+
+    kickoff: AwareDatetime | None = None
+    lineups: tuple[Lineup, ...] = ()
+    integrity: Integrity = Integrity()
+
+
+class Figures(Parsed):
+    """The figures of all players."""
+
+    figures: tuple[PlayerFigure, ...] = ()
+
+
+class Payload(Parsed):
+    """The state and events of a match."""
+
+    schema_version: int = SCHEMA_VERSION
     state: MatchState
     events: tuple[Event, ...] = ()
     events_are_complete: bool = False  # True: every event since the start is in `events`, absence means retraction
     is_partial_state: bool = False  # True: `state` is only good enough where nothing better is known (DOM fallback)
     integrity: Integrity = Integrity()
-    unknown: tuple[UnrecognizedValue, ...] = ()
 
     def normalized(self) -> dict[str, Any]:
         """The state as plain JSON values."""
         return self.state.model_dump(mode="json")
-
-    def envelope(self) -> dict[str, Any]:
-        """Returns the payload as exported: never the source's own response, always source, time and completeness."""
-        return {
-            "source": self.source,
-            "schema_version": self.payload_schema,
-            "captured_at": self.captured_at.isoformat(),
-            "source_event_id": self.source_event_id,
-            "normalized": self.normalized(),
-            "integrity": {
-                "null_field_rate": self.integrity.null_field_rate,
-                "missing_required_fields": list(self.integrity.missing_fields),
-                "unknown_values": [value.model_dump() for value in self.unknown],
-            },
-        }
 
 
 class DiscoveredMatch(Frozen):

@@ -12,12 +12,12 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Protocol
 
 from cachetools import LRUCache
 from protego import Protego
 from yarl import URL
 
+from scraping.browser.direct_client import DirectClient
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import (
@@ -190,12 +190,6 @@ def error_for(document: Document) -> ScrapingError | None:
     )
 
 
-class HttpClient(Protocol):
-    """The part of a session's HTTP client that robots.txt needs."""
-
-    async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document: ...
-
-
 @dataclass
 class RobotsFile:
     """The robots.txt of an origin. `parsed` is None where the site has none: then everything is allowed."""
@@ -229,7 +223,7 @@ class Robots:
         self._clock = clock
         self._files: dict[str, RobotsFile] = {}
 
-    async def check(self, client: HttpClient, site: Site, *urls: str) -> None:
+    async def check(self, client: DirectClient, site: Site, *urls: str) -> None:
         """Raises RobotsRefused for a forbidden address, Transient while robots.txt can't be fetched."""
         if site.robots_policy == "ignore":
             return
@@ -246,7 +240,7 @@ class Robots:
             elif not file.allows(url):
                 _refuse(file, site, url)
 
-    async def _fetch(self, file: RobotsFile, client: HttpClient, site: Site, origin: str) -> None:
+    async def _fetch(self, file: RobotsFile, client: DirectClient, site: Site, origin: str) -> None:
         request = Request("robots", f"{origin}/robots.txt")
         try:
             document = await client.fetch(request, seconds=FETCH_SECONDS, may_be_empty=True)

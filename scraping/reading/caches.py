@@ -67,39 +67,27 @@ def derive_requests(
     Without this every match of a source would need a visit first, after each start of a worker. The result is only
     tried: it must fit the adapter's endpoints, and the answers must be about the right match.
     """
-    example_id = _whole_id(example_ref.source_event_id)
-    derived = {name: _replace_id(request, example_id, ref, example_ref) for name, request in example.items()}
-    patterns = {endpoint.name: endpoint for endpoint in endpoints}
-    required = {endpoint.name for endpoint in endpoints if endpoint.is_required}
-    fits = all(name in patterns and patterns[name].pattern.search(request.url) for name, request in derived.items())
-    has_id = all(_contains(request, _whole_id(ref.source_event_id)) for request in derived.values())
-    return derived if fits and has_id and required <= derived.keys() else None
-
-
-def _whole_id(source_event_id: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9]){re.escape(source_event_id)}(?![A-Za-z0-9])")
-
-
-def _replace_id(request: Request, example_id: re.Pattern[str], ref: RefInfo, example_ref: RefInfo) -> Request:
-    def replaced(text: str) -> str:
-        return example_id.sub(lambda _: ref.source_event_id, text)
-
-    headers = {
-        name: ref.url if name == REFERER and value == example_ref.url else value
-        for name, value in request.headers.items()
-    }
-    body = None if request.body is None else replaced(request.body.decode("utf-8", "surrogateescape"))
-    return replace(
-        request,
-        url=replaced(request.url),
-        body=None if body is None else body.encode("utf-8", "surrogateescape"),
-        headers=headers,
+    example_id, own_id = (
+        re.compile(rf"(?<![A-Za-z0-9]){re.escape(one.source_event_id)}(?![A-Za-z0-9])") for one in (example_ref, ref)
     )
-
-
-def _contains(request: Request, source_event_id: re.Pattern[str]) -> bool:
-    body = "" if request.body is None else request.body.decode("utf-8", "replace")
-    return bool(source_event_id.search(request.url) or source_event_id.search(body))
+    patterns = {endpoint.name: endpoint.pattern for endpoint in endpoints}
+    derived: dict[str, Request] = {}
+    for name, request in example.items():
+        url, body = (
+            example_id.sub(lambda _: ref.source_event_id, text)
+            for text in (request.url, (request.body or b"").decode("utf-8", "surrogateescape"))
+        )
+        fits = name in patterns and patterns[name].search(url) and (own_id.search(url) or own_id.search(body))
+        if not fits:
+            return None
+        headers = {
+            header: ref.url if header == REFERER and value == example_ref.url else value
+            for header, value in request.headers.items()
+        }
+        sent = None if request.body is None else body.encode("utf-8", "surrogateescape")
+        derived[name] = replace(request, url=url, body=sent, headers=headers)
+    required = {endpoint.name for endpoint in endpoints if endpoint.is_required}
+    return derived if required <= derived.keys() else None
 
 
 class PayloadCache:

@@ -10,8 +10,6 @@ It is kept as a duration and not as a time of day, so that a wrong clock costs a
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import contextvars
 import logging
 import random
@@ -20,6 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import jwt
 import orjson
 
 from scraping.errors import SchemaBreak, ScrapingError
@@ -107,11 +106,7 @@ class TokenCache:
         if token is not None and token.text == refused:  # else another read has renewed it already
             self._token = None
             if token.is_accepted:
-                logger.info(
-                    "%s refuses the token that it accepted before; a new one is requested",
-                    self.source_key,
-                    extra={"action": "token_refused", "source": self.source_key},
-                )
+                self._log("token_refused", "%s refuses the token that it accepted before; a new one is requested")
             else:  # it was new: the next one would be refused too
                 self._record_failure("the source refuses the token that its own service gave", None)
         return await self.get(fetch)
@@ -126,12 +121,7 @@ class TokenCache:
         if self._missing_since is not None:
             seconds = self._clock() - self._missing_since
             self._missing_since = None
-            logger.info(
-                "%s accepts our token, after %.0f s without one",
-                self.source_key,
-                seconds,
-                extra={"action": "token_works", "source": self.source_key},
-            )
+            self._log("token_works", "%s accepts our token, after %.0f s without one", seconds)
 
     def missing(self, *, requested_within_seconds: float) -> MissingToken | None:
         """Returns for how long there was no token; None if there is one, or if none was requested lately."""
@@ -154,8 +144,7 @@ class TokenCache:
         return self._fetching
 
     async def _fetch(self, fetch: Fetch) -> None:
-        where = {"source": self.source_key}
-        logger.info("Requesting a token of %s", self.source_key, extra={"action": "token_asked", **where})
+        self._log("token_asked", "Requesting a token of %s")
         try:
             answer = await fetch()
         except ScrapingError as error:
@@ -163,30 +152,26 @@ class TokenCache:
             return
         except Exception as error:  # a bug must not end all attempts
             self._record_failure(type(error).__name__, None)
-            logger.exception("No token of %s", self.source_key, extra={"action": "token_failed", **where})
+            logger.exception(
+                "No token of %s", self.source_key, extra={"action": "token_failed", "source": self.source_key}
+            )
             return
         now, life = self._clock(), answer.lifetime_seconds
         early = min(RENEWED_BEFORE_SECONDS, life * RENEWED_BEFORE_SHARE)
         self._token = Token(answer.text, ends_at=now + life, renew_at=now + life - early)
-        logger.info(
-            "Received a token of %s, valid for %.0f s",
-            self.source_key,
-            life,
-            extra={"action": "token_received", **where},
-        )
+        self._log("token_received", "Received a token of %s, valid for %.0f s", life)
 
     def _record_failure(self, reason: str, asked: float | None) -> None:
         self._failures += 1
         self.reason = reason
         pause = token_backoff_seconds(self._failures, self._chance, retry_after=asked)
         self._next_fetch_at = self._clock() + pause
-        logger.warning(
-            "No token of %s (%s); the next attempt is in %.1f s",
-            self.source_key,
-            reason,
-            pause,
-            extra={"action": "token_failed", "source": self.source_key, "failures": self._failures},
-        )
+        message = "No token of %s (%s); the next attempt is in %.1f s"
+        self._log("token_failed", message, reason, pause, level=logging.WARNING, failures=self._failures)
+
+    def _log(self, action: str, message: str, *values: object, level: int = logging.INFO, **fields: int) -> None:
+        extra = {"action": action, "source": self.source_key, **fields}
+        logger.log(level, message, self.source_key, *values, extra=extra)
 
 
 def parse_answer(document: Document, *, now: float) -> FetchedToken:
@@ -203,7 +188,10 @@ def parse_answer(document: Document, *, now: float) -> FetchedToken:
 
 
 def lifetime_seconds(token: str, expires_in: object, *, now: float) -> float:
-    claims = claims_of(token)
+    try:
+        claims = jwt.decode(token, options={"verify_signature": False})
+    except jwt.PyJWTError:  # another kind of token
+        claims = {}
     end, begin = _number(claims.get("exp")), _number(claims.get("iat"))
     life = _number(expires_in) or UNKNOWN_LIFETIME_SECONDS
     if end is not None:
@@ -212,18 +200,6 @@ def lifetime_seconds(token: str, expires_in: object, *, now: float) -> float:
         is_skewed = left <= 0 or (whole is not None and left > whole)
         life = (whole if whole is not None else UNKNOWN_LIFETIME_SECONDS) if is_skewed else left
     return min(max(life, SHORTEST_LIFETIME_SECONDS), LONGEST_LIFETIME_SECONDS)
-
-
-def claims_of(token: str) -> Mapping[str, Any]:
-    """Returns the claims of a JWT; empty for any other token."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        return {}
-    try:
-        claims = orjson.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (binascii.Error, ValueError):
-        return {}
-    return claims if isinstance(claims, dict) else {}
 
 
 def _number(value: object) -> float | None:

@@ -11,13 +11,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 import orjson
 
+from scraping.browser.session import Session
 from scraping.errors import Blocked, NoToken, Transient
 from scraping.reading.token_cache import FetchedToken, MissingToken, TokenCache, parse_answer
-from scraping.readings import PAGE, Reading, RefInfo, Request, Site
+from scraping.readings import PAGE, Document, Reading, RefInfo, Request
 
 HEADER = "authorization"
 TOKEN = "token"  # noqa: S105 - the name of a document
@@ -25,14 +25,6 @@ REFUSALS = frozenset({401, 403})
 REQUESTED_WITHIN_SECONDS = 600.0  # a source whose matches are over needs no token
 
 Ask = Callable[[tuple[Request, ...]], Awaitable[Reading]]
-
-
-class AsksDirectly(Protocol):
-    """The part of a session that tokens need."""
-
-    site: Site
-
-    async def direct(self, ref: RefInfo, requests: tuple[Request, ...], *, timeout_factor: float = 1.0) -> Reading: ...
 
 
 class Tokens:
@@ -46,13 +38,13 @@ class Tokens:
         chance: random.Random | None = None,
     ) -> None:
         self._credentials = dict(credentials or {})
-        self._caches: dict[str, TokenCache] = {}
+        self.caches: dict[str, TokenCache] = {}
         self._clock = clock
         self._chance = chance
 
     async def direct(
         self,
-        session: AsksDirectly,
+        session: Session,
         ref: RefInfo,
         requests: tuple[Request, ...],
         *,
@@ -63,7 +55,10 @@ class Tokens:
         ask = partial(session.direct, ref, timeout_factor=timeout_factor)
         if not session.site.token_url:
             return await ask(requests)
-        cache, fetch = self._cache(session.site.key), partial(self._fetch, session)
+        key, fetch = session.site.key, partial(self._fetch, session)
+        if key not in self.caches:
+            self.caches[key] = TokenCache(key, clock=self._clock, chance=self._chance)
+        cache = self.caches[key]
         refused: Reading | None = None
         token = await cache.get(fetch)
         for _ in range(2):  # with the cached one, then with a new one
@@ -75,21 +70,16 @@ class Tokens:
                 # Without our token: the requests are cached and logged elsewhere.
                 return replace(reading, requests={request.name: request for request in requests})
             refused, token = reading, await cache.renew(token, fetch)
-        if refused is not None and not _wants_token(refused):
+        if refused is not None and not any(one.status == 401 for one in _endpoint_documents(refused)):
             return refused  # a 403 also for a new token: the source refuses us, not the token
         return await _without_token(ask, requests, public, refused, cache)
 
     def missing(self) -> list[MissingToken]:
         """Returns the sources that need a token now and have none."""
-        found = (one.missing(requested_within_seconds=REQUESTED_WITHIN_SECONDS) for one in list(self._caches.values()))
+        found = (one.missing(requested_within_seconds=REQUESTED_WITHIN_SECONDS) for one in list(self.caches.values()))
         return [one for one in found if one is not None]
 
-    def _cache(self, key: str) -> TokenCache:
-        if key not in self._caches:
-            self._caches[key] = TokenCache(key, clock=self._clock, chance=self._chance)
-        return self._caches[key]
-
-    async def _fetch(self, session: AsksDirectly) -> FetchedToken:
+    async def _fetch(self, session: Session) -> FetchedToken:
         """Requests a token from the source's service. Errors contain nothing of what was sent or received."""
         site = session.site
         credential = self._credentials.get(site.key)
@@ -119,7 +109,7 @@ async def _without_token(
 ) -> Reading:
     """Tries the page's own token where it has one, else the public requests."""
     pages = tuple(request for request in requests if request.name == PAGE)
-    if refused is None and all(_has_header(request) for request in requests if request not in pages):
+    if refused is None and all(_has_token(request) for request in requests if request not in pages):
         refused = await ask(requests)
         if not is_refused(refused):
             return refused
@@ -130,40 +120,29 @@ async def _without_token(
     return refused
 
 
+def _has_token(request: Request) -> bool:
+    return any(name.lower() == HEADER for name in request.headers)
+
+
 def with_token(requests: tuple[Request, ...], token: str) -> tuple[Request, ...]:
     """Adds the token to all requests except pages, which are public."""
     return tuple(
         request
         if request.name == PAGE
-        else replace(request, headers={**_without_header(request.headers), HEADER: f"Bearer {token}"})
+        else replace(
+            request,
+            headers={name: value for name, value in request.headers.items() if name.lower() != HEADER}
+            | {HEADER: f"Bearer {token}"},
+        )
         for request in requests
     )
 
 
 def is_refused(reading: Reading) -> bool:
     """Returns whether at least one request was refused and none succeeded: a token that opens one endpoint is good."""
-    answered = tuple(document for name, document in reading.documents.items() if name != PAGE)
-    return any(one.status in REFUSALS for one in answered) and not any(one.status < 300 for one in answered)
+    statuses = [document.status for document in _endpoint_documents(reading)]
+    return any(status in REFUSALS for status in statuses) and min(statuses) >= 300
 
 
-def credentials_of(text: str) -> dict[str, str]:
-    """Parses `source=secret` pairs, separated by spaces. A ValueError names the position of a bad one, not its text."""
-    found: dict[str, str] = {}
-    for number, pair in enumerate(text.split(), start=1):
-        key, _, secret = pair.partition("=")
-        if not key or not secret:
-            raise ValueError(f"entry {number} is not source=secret")
-        found[key] = secret
-    return found
-
-
-def _wants_token(reading: Reading) -> bool:
-    return any(document.status == 401 for name, document in reading.documents.items() if name != PAGE)
-
-
-def _has_header(request: Request) -> bool:
-    return any(name.lower() == HEADER for name in request.headers)
-
-
-def _without_header(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() != HEADER}
+def _endpoint_documents(reading: Reading) -> list[Document]:
+    return [document for name, document in reading.documents.items() if name != PAGE]

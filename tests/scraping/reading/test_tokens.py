@@ -23,7 +23,7 @@ from scraping.policies.retry import token_backoff_seconds
 from scraping.reading import token_cache
 from scraping.reading.access import without_failed_documents
 from scraping.reading.token_cache import TokenCache, lifetime_seconds, parse_answer
-from scraping.reading.tokens import Tokens, credentials_of, with_token
+from scraping.reading.tokens import Tokens, with_token
 from scraping.readings import Document, Reading, RefInfo, Request, Site
 from stadium.access import CREDENTIAL, LIFETIME_SECONDS
 from tests.stadium_process import StadiumProcess
@@ -90,7 +90,7 @@ class Member:
 
     @property
     def cache(self) -> TokenCache:
-        return self.tokens._cache("crexpro")
+        return self.tokens.caches["crexpro"]
 
     def asked(self, target: str) -> int:
         """How often the site was asked for it."""
@@ -413,15 +413,6 @@ class TestSecrets:
             assert "is not a host of crexpro" in member.cache.reason
 
         run(scenario, token_url=f"http://localhost:{arena.port}/crexpro/token/generate-token")
-
-    def test_credentials_are_pairs(self) -> None:
-        assert credentials_of(" crexpro=a=b  other=c ") == {"crexpro": "a=b", "other": "c"}
-        assert credentials_of("") == {}
-
-    def test_a_bad_pair_is_named_by_its_position_only(self) -> None:
-        with pytest.raises(ValueError, match="entry 2 is not source=secret") as failure:
-            credentials_of("crexpro=a hunter2")
-        assert "hunter2" not in str(failure.value)
 
 
 def jwt(**claims: Any) -> str:

@@ -220,12 +220,12 @@ class TestSummary:
 
     @pytest.mark.requirement("FS-8")
     def test_the_payload_has_schema_source_time_and_integrity(self) -> None:
-        envelope = parsed(espn.summary(status=espn.status(description="Bees on the pitch"))).envelope()
-        assert (envelope["source"], envelope["schema_version"]) == ("espn", "espn.summary.v1")
-        assert (envelope["source_event_id"], envelope["captured_at"]) == ("1500001", build.DURING.isoformat())
-        assert envelope["normalized"]["score"]["team_b"]["runs"] == 88
-        assert envelope["integrity"]["missing_required_fields"] == ["last_event", "events"]
-        assert [one["value"] for one in envelope["integrity"]["unknown_values"]] == ["Bees on the pitch"]
+        payload = parsed(espn.summary(status=espn.status(description="Bees on the pitch")))
+        assert (payload.source, payload.payload_schema) == ("espn", "espn.summary.v1")
+        assert (payload.source_event_id, payload.captured_at) == ("1500001", build.DURING)
+        assert payload.normalized()["score"]["team_b"]["runs"] == 88
+        assert payload.integrity.missing_fields == ("last_event", "events")
+        assert [one.value for one in payload.unknown] == ["Bees on the pitch"]
 
     def test_an_unknown_state_is_refused(self) -> None:
         with pytest.raises(PayloadRejected, match="unknown state 'limbo'"):

@@ -49,10 +49,10 @@ def test_a_row_of_the_scoreboard_is_the_whole_match() -> None:
 
 @pytest.mark.requirement("FS-8")
 def test_the_payload_has_schema_and_source() -> None:
-    envelope = of(espn.soccer_event()).envelope()
-    assert (envelope["source"], envelope["schema_version"]) == ("espnsoccer", "espn.soccer.v1")
-    assert envelope["normalized"]["score"]["team_a"]["goals"] == 1
-    assert envelope["integrity"] == {"null_field_rate": 0.0, "missing_required_fields": [], "unknown_values": []}
+    payload = of(espn.soccer_event())
+    assert (payload.source, payload.payload_schema) == ("espnsoccer", "espn.soccer.v1")
+    assert payload.normalized()["score"]["team_a"]["goals"] == 1
+    assert (payload.integrity.null_field_rate, payload.integrity.missing_fields, payload.unknown) == (0.0, (), ())
 
 
 def test_a_summary_will_do_as_well() -> None:

@@ -41,9 +41,8 @@ class TestMatchState:
         assert state.last_event is not None
         assert state.last_event.type == "four"
         assert (payload.integrity.missing_fields, payload.unknown, payload.is_partial_state) == ((), (), False)
-        envelope = payload.envelope()
-        assert (envelope["source"], envelope["schema_version"]) == ("espncricinfo", "espncricinfo.match.v1")
-        assert envelope["source_event_id"] == "800200"
+        assert (payload.source, payload.payload_schema) == ("espncricinfo", "espncricinfo.match.v1")
+        assert payload.source_event_id == "800200"
 
     @pytest.mark.parametrize("mode", ReadMode)
     def test_is_the_same_whichever_way_the_page_was_had(self, mode: ReadMode) -> None:

@@ -96,7 +96,7 @@ class TestTheMatch:
         assert state.toss is not None
         assert (state.toss.winner, state.toss.decision) == ("Orchard", "field")
         assert state.metadata == {"series": "Lantern Tour", "match_type": "T20 International", "season": "2026"}
-        assert payload.envelope()["schema_version"] == "sofascore.event.v1"
+        assert payload.payload_schema == "sofascore.event.v1"
         assert (payload.source, payload.integrity.missing_fields, payload.unknown) == ("sofascorecricket", (), ())
 
     @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from scraping.browser.memory_guard import MEGABYTE, MemoryLimits
 from scraping.configuration import policies
 from scraping.matches.watches import MIN_FREE_MEMORY_MB
 from scraping.outage.spool import SpoolLimits
-from scraping.reading.tokens import credentials_of
 from scraping.scheduler import hint
 from scraping.worker.heartbeat import watch_thread
 from scraping.worker.process import WorkerOptions, WorkerProcess
@@ -116,7 +115,7 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
         own_temp_dir=temp_dir,
         has_adaptive_timeouts=config.enable_adaptive_timeouts,
         proxies=ProxyPlan.of(config),
-        credentials=credentials_of(config.source_credentials),
+        credentials=dict(pair.split("=", 1) for pair in config.source_credentials.split()),
         token_degraded_seconds=config.token_degraded_seconds,
     )
     return WorkerProcess(broker, options, watchdog, due_hints=hint.own_hints)
