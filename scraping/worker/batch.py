@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.db import DatabaseError
 from django.utils import timezone
@@ -99,7 +100,8 @@ def _prepare(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
     polls = []
     for claim in claims:
         context = copy_context()
-        context.run(_enter_context, claim, engine)
+        context.run(bind_contextvars, task_id=claim.task_id, job_id=claim.job_id, attempt=claim.attempt)
+        context.run(readings.set_stage_listener, partial(_set_stage, claim, engine))
         ref = refs.get(claim.ref_id or 0)
         try:
             if ref is None:
@@ -111,9 +113,8 @@ def _prepare(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
     return polls
 
 
-def _enter_context(claim: Claim, engine: Engine) -> None:
-    bind_contextvars(task_id=claim.task_id, job_id=claim.job_id, attempt=claim.attempt)
-    readings.set_stage_listener(lambda stage: engine.progress(claim, Stage(stage)))
+def _set_stage(claim: Claim, engine: Engine, stage: str) -> None:
+    engine.progress(claim, Stage(stage))
 
 
 def _commit(read: Sequence[ReadPoll], engine: Engine) -> None:

@@ -89,18 +89,15 @@ class Heartbeat(threading.Thread):
                     self._memory.check()
                 self.beat(now=timezone.now(), is_last=is_last)
             except Exception as error:  # noqa: BLE001 - without heartbeats the worker would lose every task
-                self._report(error)
+                if isinstance(error, DATABASE_AWAY):
+                    self._engine.lost_store(error)
+                if self._engine.keeper is None or not self._engine.keeper.is_away:  # else the keeper reports the outage
+                    logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})
             self.pulse.beat()
             if is_last:
                 connection.close()
                 return
             self._stopping.wait(self._every_seconds)
-
-    def _report(self, error: Exception) -> None:
-        if isinstance(error, DATABASE_AWAY):
-            self._engine.lost_store(error)
-        if self._engine.keeper is None or not self._engine.keeper.is_away:  # else the keeper reports the outage
-            logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})
 
     def beat(self, *, now: datetime, is_last: bool = False) -> None:
         """Sends one heartbeat: leases, the worker's row, counters, duties and queued signals."""
@@ -129,7 +126,10 @@ class Heartbeat(threading.Thread):
             )
 
     def _write_row(self, now: datetime, active_tasks: int, is_last: bool) -> None:
-        memory, processes, free = self._measured()
+        if self._memory is not None and self._memory.process_count:
+            memory, processes, free = self._memory.tree_bytes, self._memory.process_count, self._memory.free_bytes
+        else:
+            memory, processes, free = *TreeMemory().read(), free_memory_bytes()
         self._peak_bytes = max(self._peak_bytes, memory)
         started = self._host.started_at
         Worker.objects.update_or_create(
@@ -154,12 +154,6 @@ class Heartbeat(threading.Thread):
             },
         )
 
-    def _measured(self) -> tuple[int, int, int]:
-        """Returns the memory and the number of the worker's processes, and the free memory of the machine."""
-        if self._memory is not None and self._memory.process_count:
-            return self._memory.tree_bytes, self._memory.process_count, self._memory.free_bytes
-        return *TreeMemory().read(), free_memory_bytes()
-
     def _cpu_percent(self, now: datetime) -> float:
         """Returns the CPU use of all processes since the last heartbeat; 100 is one core."""
         seconds: dict[int, float] = {}
@@ -178,9 +172,15 @@ class Heartbeat(threading.Thread):
 def watch_worker(
     watchdog: Watchdog, worker: dramatiq.Worker, engine: Engine, heartbeat: Heartbeat, stall_limits: StallLimits
 ) -> None:
+    def threads() -> Iterable[tuple[str, threading.Thread]]:
+        for name, consumer in list(worker.consumers.items()):
+            yield f"the consumer thread of {name}", consumer
+        for number, thread in enumerate(list(worker.workers), 1):
+            yield f"worker thread {number}", thread
+
     watchdog.watch(Sign(engine.steps, stall_limits.task_seconds))
-    watchdog.watch(Sign(_alive(lambda: _dramatiq_threads(worker)), DEAD_THREAD_SECONDS))
-    watchdog.watch(Sign(_alive({"the heartbeat": heartbeat}.items), DEAD_THREAD_SECONDS))
+    watchdog.watch(Sign(_alive(threads), DEAD_THREAD_SECONDS))
+    watch_thread(watchdog, "the heartbeat", heartbeat)
     watchdog.watch(Sign(heartbeat.pulse.reads("the heartbeat"), stall_limits.store_seconds))
     rounds = getattr(worker.broker, "rounds", None)
     if rounds is not None:
@@ -190,36 +190,26 @@ def watch_worker(
 
 
 def watch_loop(watchdog: Watchdog, loop: asyncio.AbstractEventLoop, stall_limits: StallLimits) -> None:
-    watchdog.watch(Sign(_LoopSign(loop).read, stall_limits.stall_seconds))
+    """Schedules a callback at every check. A slow loop is fine, it must only run the callback in time."""
+    scheduled = done = 0
+
+    def finish() -> None:
+        nonlocal done
+        done = scheduled
+
+    def read() -> Mapping[str, Hashable]:
+        nonlocal scheduled
+        if scheduled == done:
+            scheduled += 1
+            with suppress(RuntimeError):  # closed: the callback will not run
+                loop.call_soon_threadsafe(finish)
+        return {"the event loop": done}
+
+    watchdog.watch(Sign(read, stall_limits.stall_seconds))
 
 
 def watch_thread(watchdog: Watchdog, name: str, thread: threading.Thread) -> None:
     watchdog.watch(Sign(_alive({name: thread}.items), DEAD_THREAD_SECONDS))
-
-
-class _LoopSign:
-    """Schedules a callback at every check. A slow loop is fine, it must only run the callback in time."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._scheduled = self._done = 0
-
-    def read(self) -> Mapping[str, Hashable]:
-        if self._scheduled == self._done:
-            self._scheduled += 1
-            with suppress(RuntimeError):  # closed: the callback will not run
-                self._loop.call_soon_threadsafe(self._finish)
-        return {"the event loop": self._done}
-
-    def _finish(self) -> None:
-        self._done = self._scheduled
-
-
-def _dramatiq_threads(worker: dramatiq.Worker) -> Iterable[tuple[str, threading.Thread]]:
-    for name, consumer in list(worker.consumers.items()):
-        yield f"the consumer thread of {name}", consumer
-    for number, thread in enumerate(list(worker.workers), 1):
-        yield f"worker thread {number}", thread
 
 
 def _alive(threads: Callable[[], Iterable[tuple[str, threading.Thread]]]) -> Callable[[], Mapping[str, Hashable]]:

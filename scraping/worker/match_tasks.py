@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from scraping.matches import events, ingest, late_updates, lineups, validate
 from scraping.matches.reconcile.states import goes_backwards
 from scraping.matches.validate import check, check_same_match
 from scraping.models import MatchRef, Stage, SubmissionState, TaskState
-from scraping.payloads import Event, Figures, Lineups, Payload, Sport, Status
+from scraping.payloads import Figures, Lineups, Payload, Sport, Status
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, Request, evidence_from
 from scraping.recovery import breakers
@@ -61,7 +61,12 @@ def scrape_full(claim: Claim, engine: Engine) -> None:
         return payload
 
     payloads = [read()]
-    while len(payloads) < validate.CONFIRMING_READINGS and _goes_down(ref, payloads[-1]):
+    # A score that is lower than the stored one is accepted only if it is read repeatedly.
+    while (
+        len(payloads) < validate.CONFIRMING_READINGS
+        and ref.payload
+        and goes_backwards(ref.payload, payloads[-1].normalized())
+    ):
         payloads.append(read())
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
@@ -88,7 +93,12 @@ def read_whole(reader: Reader, target: Target, *, is_enough: Callable[[Payload],
             raise PayloadRejected(
                 "only a part of the match could be read, and a job takes whole ones", url=target.ref.url
             )
-    if payload.events_are_complete or not _must_have_events(payload):
+    state, must_have_events = payload.state, bool(payload.events or "events" in payload.integrity.missing_fields)
+    if state.sport is Sport.CRICKET:  # none before the first ball, or where the match was called off before it
+        must_have_events |= any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
+    else:
+        must_have_events |= state.status in (Status.LIVE, Status.COMPLETED)  # an empty list that is complete says so
+    if payload.events_are_complete or not must_have_events:
         return reading, payload
     pages = reader.older_events(target, is_enough=is_enough)
     for page in pages:
@@ -96,32 +106,9 @@ def read_whole(reader: Reader, target: Target, *, is_enough: Callable[[Payload],
             return reading, page
     if not any(event.ordinal is not None for page in pages for event in page.events):
         raise Transient("the list of events does not agree with the score yet", url=target.ref.url)
-    merged = _newest_first(payload.events, *(page.events for page in pages))
-    return reading, payload.model_copy(update={"events": merged})
-
-
-def _must_have_events(payload: Payload) -> bool:
-    """Returns False before the first ball, and for a match that may have been called off before it."""
-    if payload.events or "events" in payload.integrity.missing_fields:
-        return True
-    state = payload.state
-    if state.sport is Sport.CRICKET:
-        return any(innings.runs or innings.wickets or innings.overs != "0.0" for innings in state.innings)
-    return state.status in (Status.LIVE, Status.COMPLETED)  # an empty list that is complete says so
-
-
-def _newest_first(*pages: Iterable[Event]) -> tuple[Event, ...]:
-    """Returns each event once, in the source's order; of two versions of one event that of the later page."""
-    found: dict[str, Event] = {}
-    for page in pages:
-        for event in page:
-            found[event.id] = event
-    return tuple(found.values())
-
-
-def _goes_down(ref: MatchRef, payload: Payload) -> bool:
-    """Returns whether the score is lower than the stored one; it is accepted only if it is read repeatedly."""
-    return bool(ref.payload) and goes_backwards(ref.payload, payload.normalized())
+    # Each event once, in the source's order; of two versions of one event that of the later page.
+    merged = {event.id: event for one in (payload, *pages) for event in one.events}
+    return reading, payload.model_copy(update={"events": tuple(merged.values())})
 
 
 def _reaches(page: Payload, through: int) -> bool:

@@ -165,6 +165,7 @@ class CommandRunner:
     def run_waiting(self, *, now: datetime) -> None:
         """Takes new commands, and finishes the one that has been carried out meanwhile."""
         self._finish_recycling(now)
+        host = self._sessions.host
         for order in worker_commands.take(self._worker_id, now=now):
             logger.info(
                 "Order taken: %s (%s, asked for by %s)",
@@ -176,16 +177,11 @@ class CommandRunner:
             if order.kind == OrderKind.FRESH_SESSION:
                 self._on_loop(partial(self._sessions.renew, order.source_key))
                 worker_commands.finish(order, outcome="the next visit begins another session", now=now)
+            elif host.usage is None:
+                worker_commands.finish(order, outcome="no browser was running: the next read starts one", now=now)
             else:
-                self._recycle(order, now)
-
-    def _recycle(self, order: WorkerOrder, now: datetime) -> None:
-        host = self._sessions.host
-        if host.usage is None:
-            worker_commands.finish(order, outcome="no browser was running: the next read starts one", now=now)
-            return
-        self._recycling = order, host.generation
-        self._on_loop(partial(host.recycle, LaunchCause.ORDER, f"{order.reason} (asked for by {order.actor})"))
+                self._recycling = order, host.generation
+                self._on_loop(partial(host.recycle, LaunchCause.ORDER, f"{order.reason} (asked for by {order.actor})"))
 
     def _finish_recycling(self, now: datetime) -> None:
         if self._recycling is None:
