@@ -12,8 +12,8 @@ from django.utils.html import format_html_join
 from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from scraping.admin.conflicts import ConflictInline, provenance_table
 from scraping.admin.match_history import ending_block, lineups_block
+from scraping.admin.pairings import ConflictInline, provenance_table
 from scraping.documents.watch_records import silence_words
 from scraping.matches import importance, lifecycle, watches
 from scraping.models import Importance, Match, MatchLifecycle, MatchRef, Source

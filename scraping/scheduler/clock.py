@@ -11,7 +11,7 @@ import logging
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Model, QuerySet
+from django.db.models import F
 
 from scraping.models import (
     OPEN_STATES,
@@ -59,7 +59,7 @@ def shift_times(by_seconds: float, *, now: datetime) -> int:
         for rows in (tasks, matches):
             list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
         moved = sum(
-            _move(rows, column, by, now)
+            rows.filter(**{f"{column}__gt": now}).update(**{column: F(column) - by})
             for rows, columns in (
                 (tasks, ("run_at", "hinted_at", "lease_until")),
                 (matches, ("last_scraper_update", "silence_rung_at", "silent_since", "frozen_at", "pause_until")),
@@ -77,7 +77,3 @@ def shift_times(by_seconds: float, *, now: datetime) -> int:
         extra={"action": "clock_set_back", "seconds": round(by_seconds), "rows": moved},
     )
     return moved
-
-
-def _move(rows: QuerySet[Model], column: str, by: timedelta, now: datetime) -> int:
-    return rows.filter(**{f"{column}__gt": now}).update(**{column: F(column) - by})

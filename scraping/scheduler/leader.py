@@ -56,29 +56,23 @@ class Leadership:
             logger.warning("The scheduler's lease was not released; it expires", extra={"action": "lease_kept"})
 
 
-def hold(holder: str, *, seconds: float, now: datetime, name: str = LEADER) -> bool:
+def hold(holder: str, *, seconds: float, now: datetime) -> bool:
     """Takes or renews the lease; returns whether it is the holder's now. A new holder gets a new fence."""
     until = now + timedelta(seconds=seconds)
-    if Lease.objects.filter(name=name, holder=holder, expires_at__gte=now).update(expires_at=until):
+    leases = Lease.objects.filter(name=LEADER)
+    held = leases.filter(holder=holder, expires_at__gte=now)
+    if held.update(expires_at=until):
         return True
-    free = Lease.objects.filter(Q(expires_at__lt=now) | Q(holder=holder), name=name)
-    if free.update(holder=holder, expires_at=until, fence=F("fence") + 1):
+    taken = {"holder": holder, "expires_at": until, "fence": F("fence") + 1}
+    if leases.filter(Q(expires_at__lt=now) | Q(holder=holder)).update(**taken):
         return True
-    if _take_from_ended_process(name, holder, until):
-        return True
-    Lease.objects.bulk_create([Lease(name=name, holder=holder, fence=1, expires_at=until)], ignore_conflicts=True)
-    return Lease.objects.filter(name=name, holder=holder, expires_at__gte=now).exists()
+    lease = leases.first()
+    if lease is not None and identity.is_gone(lease.holder):  # known to have ended on this machine: need not be awaited
+        return bool(leases.filter(holder=lease.holder, fence=lease.fence).update(**taken))
+    Lease.objects.bulk_create([Lease(name=LEADER, holder=holder, fence=1, expires_at=until)], ignore_conflicts=True)
+    return held.exists()
 
 
-def _take_from_ended_process(name: str, holder: str, until: datetime) -> bool:
-    """A holder that is known to have ended on this machine need not be waited for."""
-    lease = Lease.objects.filter(name=name).first()
-    if lease is None or not identity.is_gone(lease.holder):
-        return False
-    ended = Lease.objects.filter(name=name, holder=lease.holder, fence=lease.fence)
-    return bool(ended.update(holder=holder, expires_at=until, fence=F("fence") + 1))
-
-
-def release(holder: str, *, now: datetime, name: str = LEADER) -> None:
+def release(holder: str, *, now: datetime) -> None:
     """Ends the lease at once, so that a standby need not wait for it to expire."""
-    Lease.objects.filter(name=name, holder=holder).update(expires_at=now - timedelta(seconds=1))
+    Lease.objects.filter(name=LEADER, holder=holder).update(expires_at=now - timedelta(seconds=1))

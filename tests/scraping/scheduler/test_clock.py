@@ -100,7 +100,7 @@ class TestClockSetBackOneHour:
     ) -> None:
         ref = make_ref(next_poll_at=later(2.5))
         with monkeypatch.context() as patched:
-            patched.setattr(clock, "_move", _is_away)
+            patched.setattr(clock.transaction, "atomic", _is_away)
             for seconds in (0, 1):
                 with pytest.raises(OperationalError):
                     running.check_clock(later(seconds - HOUR), float(seconds))

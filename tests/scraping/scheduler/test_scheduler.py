@@ -87,10 +87,6 @@ class TestLeader:
         leader.release("b", now=later(1))
         assert not leader.hold("b", seconds=10, now=later(2))
 
-    def test_leases_with_different_names_are_independent(self) -> None:
-        assert leader.hold("a", seconds=10, now=NOW, name="scheduler")
-        assert leader.hold("b", seconds=10, now=NOW, name="reaper")
-
 
 class TestDue:
     def test_opens_a_task_for_a_match_that_is_due(self) -> None:
