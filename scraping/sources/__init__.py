@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from scraping.sources.base import Adapter
 from scraping.sources.crex import CrexAdapter
-from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
-from scraping.sources.espncricinfo import EspncricinfoAdapter
+from scraping.sources.espn.cricket import EspnAdapter
+from scraping.sources.espn.soccer import EspnSoccerAdapter
+from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
 from scraping.sources.layout import BadSelector, check
 from scraping.sources.scoreboard import ScoreboardAdapter
-from scraping.sources.sofascore import SofascoreAdapter, SofascoreCricketAdapter
+from scraping.sources.sofascore.adapter import SofascoreAdapter
+from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
 
 ADAPTERS: dict[str, Adapter] = {
     adapter.key: adapter

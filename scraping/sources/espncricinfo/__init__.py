@@ -1,5 +1,3 @@
 """ESPNcricinfo: pages that carry all their data in one script."""
 
 from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
-
-__all__ = ["EspncricinfoAdapter"]

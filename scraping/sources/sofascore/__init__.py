@@ -1,8 +1,4 @@
 """Sofascore: football and cricket. One response has the whole match, another all its events."""
 
-from __future__ import annotations
-
 from scraping.sources.sofascore.adapter import SofascoreAdapter
 from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
-
-__all__ = ["SofascoreAdapter", "SofascoreCricketAdapter"]
