@@ -13,7 +13,7 @@ from aiohttp import web
 
 from stadium.endpoints import Endpoint, Handler
 from stadium.faults import Fault
-from stadium.matches.ids import EVENT_ID_SITES
+from stadium.matches.ids import SOFASCORE_SITES
 from stadium.sites.crex.page import decode_state, encode_state
 
 WRONG_MATCH = web.RequestKey("wrong_match", bool)  # set: handlers respond with another match
@@ -63,7 +63,7 @@ async def _before(
         case "empty":
             return web.Response(content_type=_content_type(endpoint))
         case "challenge":
-            if endpoint.needs_session and endpoint.site in EVENT_ID_SITES:
+            if endpoint.needs_session and endpoint.site in SOFASCORE_SITES:
                 return web.Response(status=403, text=CHALLENGE_BODY, content_type="application/json")
             return web.Response(text=CHALLENGE_PAGE, content_type="text/html")
         case "login":

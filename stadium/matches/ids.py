@@ -12,10 +12,11 @@ _LOWEST = 36**3
 _PRIME = 1_632_949  # the largest prime below 36**4 - 36**3, so that every key has four characters
 _FACTOR = 700_703
 _INVERSE = pow(_FACTOR, -1, _PRIME)
+SOFASCORE_SITES = ("sofascore", "sofascorecricket")
 _FIRST_EVENT_ID = 15_000_000
-_FIRST_OBJECT_ID = 1_200_000
-OBJECT_ID_SITES = ("espncricinfo", "espn", "espnsoccer")
-EVENT_ID_SITES = ("sofascore", "sofascorecricket")
+_FIRST_IDS = dict.fromkeys(SOFASCORE_SITES, _FIRST_EVENT_ID) | dict.fromkeys(
+    ("espncricinfo", "espn", "espnsoccer"), 1_200_000
+)  # by site; the others have keys of four characters
 
 
 def base36(number: int) -> str:
@@ -34,25 +35,26 @@ def unscramble(number: int) -> int:
     return (number - 4_211) * _INVERSE % _PRIME
 
 
-def crex_key(number: int) -> str:
-    return base36(_LOWEST + scramble(number))
+def key_at(site: str, number: int) -> str:
+    """Returns the id of a match at a site."""
+    first = _FIRST_IDS.get(site)
+    return base36(_LOWEST + scramble(number)) if first is None else str(first + scramble(number))
 
 
-def number_of_crex_key(key: str) -> int | None:
-    """Returns the match number of a key, or None if the key is not valid. Keys are case sensitive."""
-    if len(key) != 4 or any(char not in DIGITS for char in key):
-        return None
-    value = int(key, 36) - _LOWEST
+def number_of_key(site: str, key: str) -> int | None:
+    """Returns the match number of a site's key, or None if the key is not valid. Keys are case sensitive."""
+    first = _FIRST_IDS.get(site)
+    if first is None:
+        is_valid = len(key) == 4 and all(char in DIGITS for char in key)
+    else:
+        is_valid = key.isascii() and key.isdigit()
+    value = int(key, 36 if first is None else 10) - (first or _LOWEST) if is_valid else -1
     return unscramble(value) if 0 <= value < _PRIME else None
 
 
 def event_id(number: int) -> int:
+    """Returns the id of a match at Sofascore."""
     return _FIRST_EVENT_ID + scramble(number)
-
-
-def number_of_event_id(value: int) -> int | None:
-    scrambled = value - _FIRST_EVENT_ID
-    return unscramble(scrambled) if 0 <= scrambled < _PRIME else None
 
 
 def custom_id(number: int) -> str:
@@ -69,30 +71,4 @@ def number_of_custom_id(text: str) -> int | None:
         if char not in LETTERS:
             return None
         value = value * len(LETTERS) + LETTERS.index(char)
-    return number_of_event_id(value // 131) if value % 131 == 0 else None
-
-
-def object_id(number: int) -> int:
-    """The id of a match at ESPN and ESPNcricinfo, which share their ids."""
-    return _FIRST_OBJECT_ID + scramble(number)
-
-
-def number_of_object_id(value: int) -> int | None:
-    scrambled = value - _FIRST_OBJECT_ID
-    return unscramble(scrambled) if 0 <= scrambled < _PRIME else None
-
-
-def key_at(site: str, number: int) -> str:
-    """Returns the id of a match at a site."""
-    if site in EVENT_ID_SITES:
-        return str(event_id(number))
-    return str(object_id(number)) if site in OBJECT_ID_SITES else crex_key(number)
-
-
-def number_of_key(site: str, key: str) -> int | None:
-    """Returns the match number of a site's key, or None if the key is not valid."""
-    if site not in EVENT_ID_SITES and site not in OBJECT_ID_SITES:
-        return number_of_crex_key(key)
-    if not (key.isascii() and key.isdigit()):
-        return None
-    return number_of_event_id(int(key)) if site in EVENT_ID_SITES else number_of_object_id(int(key))
+    return number_of_key("sofascore", str(value // 131)) if value % 131 == 0 else None

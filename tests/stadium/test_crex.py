@@ -281,20 +281,14 @@ class TestOtherEndpoints:
 
         visit(scenario)
 
-    def test_meta_data_and_toss_are_requested_by_key(self, visit: Visit) -> None:
+    def test_page_has_the_toss(self, visit: Visit) -> None:
         async def scenario(visitor: Visitor) -> None:
-            await visitor.enter("crex")
+            match = visitor.simulation.find("crex", "G3WY")
+            assert match is not None
             truth = await visitor.get("/truth/matches/crex/G3WY")
-            [meta] = await visitor.post("/crex/live/getMatchMetaData", {"mf": "G3WY"})
-            assert (meta["t"], meta["v"], meta["team1"]) == (
-                truth["start_time"],
-                truth["venue"],
-                truth["teams"]["team_a"]["name"],
-            )
-            [after] = await visitor.post("/crex/i/live/getPostMatchDataV2", {"mf": "G3WY"})
+            [after] = part(state_of(await visitor.enter("crex", match_path(match))), "getPostMatchDataV2")
             assert after["toss_team"] == truth["teams"][truth["toss_winner"]]["name"]
             assert after["chose_to"] == (1 if truth["toss_decision"] == "bat" else 2)
-            assert (await visitor.client.post("/crex/live/getMatchMetaData", json={"mf": "ZZZZ"})).status == 400
 
         visit(scenario)
 

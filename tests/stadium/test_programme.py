@@ -24,9 +24,9 @@ def status_and_phase(match: Match, moment: float) -> tuple[str, str]:
 class TestKeys:
     def test_are_unique_and_convertible_to_numbers(self) -> None:
         numbers = range(20_000)
-        texts = [ids.crex_key(number) for number in numbers]
+        texts = [ids.key_at("crex", number) for number in numbers]
         assert len(set(texts)) == len(texts)
-        assert all(ids.number_of_crex_key(text) == number for number, text in zip(numbers, texts, strict=True))
+        assert all(ids.number_of_key("crex", text) == number for number, text in zip(numbers, texts, strict=True))
         assert all(len(text) == 4 for text in texts)
 
     def test_custom_ids_lead_back_to_the_event(self) -> None:
@@ -34,7 +34,7 @@ class TestKeys:
 
     @pytest.mark.parametrize("text", ["", "abc1", "12", "ÄÖÜX", "0001", "12345"])
     def test_an_invalid_key_has_no_match(self, text: str) -> None:
-        assert ids.number_of_crex_key(text) is None
+        assert ids.number_of_key("crex", text) is None
 
 
 class TestDemo:
@@ -71,7 +71,7 @@ class TestProgramme:
     def test_a_match_is_the_same_by_slot_and_by_number(self) -> None:
         one, other = Programme("demo", 7), Programme("demo", 7)
         match = one.match(one.slots[3], 40)
-        found = other.find(ids.number_of_crex_key(match.key), match.starts_at)
+        found = other.find(ids.number_of_key("crex", match.key), match.starts_at)
         assert found is not None
         assert (found.script, found.starts_at) == (match.script, match.starts_at)
 

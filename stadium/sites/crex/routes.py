@@ -15,7 +15,7 @@ from stadium.endpoints import Endpoint, Handler, robots_endpoint
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Cache, Simulation
 from stadium.sites.crex import page
-from stadium.sites.crex.details import fixtures, named_meta, post_match
+from stadium.sites.crex.details import fixtures
 from stadium.sites.crex.feed import PAGE_SIZE, BallFeed
 from stadium.sites.crex.listing import list_item, names
 from stadium.sites.crex.live import live
@@ -43,8 +43,6 @@ def endpoints() -> list[Endpoint]:
         Endpoint("crex", "statistics", "GET", "/crex/api/v3/getSC4", match_scorecard, needs_session=True),
         Endpoint("crex", "lineups", "GET", "/crex/api/v3/getIV4", match_squads, needs_session=True),
         Endpoint("crex", "list", "POST", "/crex/fixture/getFixture", fixture_list, needs_session=True),
-        Endpoint("crex", "map", "POST", "/crex/live/getMatchMetaData", match_meta, needs_session=True),
-        Endpoint("crex", "map", "POST", "/crex/i/live/getPostMatchDataV2", after_match, needs_session=True),
         Endpoint("crex", "asset", "GET", "/crex/assets/{file:.+}", asset),
         robots_endpoint("crex"),
     ]
@@ -173,26 +171,6 @@ async def fixture_list(request: web.Request) -> web.Response:
     if body is None or not isinstance(body.get("page"), int):
         return _bad_request()
     return web.json_response(fixtures(request.app[STADIUM].simulation, _site(request), body["page"]), headers=_NO_CACHE)
-
-
-async def match_meta(request: web.Request) -> web.Response:
-    match = await _match_in_body(request)
-    if match is None:
-        return _bad_request()
-    start = request.app[STADIUM].simulation.start_wall(match)
-    return web.json_response([named_meta(match, start)], headers=_NO_CACHE)
-
-
-async def after_match(request: web.Request) -> web.Response:
-    match = await _match_in_body(request)
-    if match is None:
-        return _bad_request()
-    return web.json_response([post_match(request.app[STADIUM].simulation.cricket(match))], headers=_NO_CACHE)
-
-
-async def _match_in_body(request: web.Request) -> Match | None:
-    body = await _json_object(request)
-    return request.app[STADIUM].match(request, _site(request), str((body or {}).get("mf", "")))
 
 
 async def _json_object(request: web.Request) -> dict[str, Any] | None:

@@ -26,7 +26,6 @@ _DATES = re.compile(r"(\d{8})(?:-(\d{8}))?", re.ASCII)
 def endpoints() -> list[Endpoint]:
     return [
         Endpoint("espn", "list", "GET", f"{CRICKET}/scorepanel", cricket_panel),
-        Endpoint("espn", "list", "GET", f"{CRICKET}/{{league}}/scoreboard", cricket_board),
         Endpoint("espn", "live", "GET", f"{CRICKET}/{{league}}/summary", cricket_summary),
         Endpoint("espn", "feed", "GET", f"{CRICKET}/{{league}}/playbyplay", cricket_plays),
         robots_endpoint("espn"),
@@ -58,14 +57,6 @@ async def cricket_panel(request: web.Request) -> web.Response:
         group = groups.setdefault(entities.league_id(match), {"leagues": [entities.league(match)], "events": []})
         group["events"].append(_cricket_row(simulation, match))
     return _json({"scores": list(groups.values())})
-
-
-async def cricket_board(request: web.Request) -> web.Response:
-    simulation, wanted = request.app[STADIUM].simulation, request.match_info["league"]
-    own = [match for match in simulation.listed_matches("espn") if entities.league_id(match) == wanted]
-    if not own:
-        return not_found()
-    return _json({"leagues": [entities.league(own[0])], "events": [_cricket_row(simulation, match) for match in own]})
 
 
 async def cricket_summary(request: web.Request) -> web.Response:

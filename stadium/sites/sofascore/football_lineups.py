@@ -1,11 +1,11 @@
-"""Line-ups and statistics of a football match."""
+"""Line-ups of a football match, with the ratings of the players."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Any
 
-from stadium.football.script import Card, Goal, PeriodMark, Substitution
+from stadium.football.script import Card, Goal, Substitution
 from stadium.football.state import FootballState
 from stadium.matches.programme import Match
 from stadium.matches.teams import Player, Team
@@ -80,33 +80,4 @@ def _statistics(match: Match, player: Player, state: FootballState, minutes: dic
         "minutesPlayed": minutes[player.number],
         "goals": sum(goal.scorer == player for goal in goals),
         "goalAssist": sum(goal.assist == player for goal in goals),
-    }
-
-
-def statistics(match: Match, state: FootballState) -> dict[str, Any]:
-    possession = Random(f"{match.number}:possession").randint(35, 65)
-    home, away = state.goals
-    items = [
-        _item("ballPossession", "Ball possession", possession, 100 - possession, "%"),
-        _item("totalShotsOnGoal", "Total shots", home * 3 + state.applied // 2, away * 3 + state.applied // 3),
-        _item("shotsOnGoal", "Shots on target", home + state.applied // 4, away + state.applied // 5),
-    ]
-    marks = [line.event.period.value for line in state.incidents if isinstance(line.event, PeriodMark)]
-    periods = ["ALL", "1ST", *(["2ND"] if "HT" in marks else [])]
-    groups = [{"groupName": "Match overview", "statisticsItems": items}]
-    return {"statistics": [{"period": period, "groups": groups} for period in periods]}
-
-
-def _item(key: str, name: str, home: int, away: int, unit: str = "") -> dict[str, Any]:
-    return {
-        "key": key,
-        "name": name,
-        "home": f"{home}{unit}",
-        "away": f"{away}{unit}",
-        "compareCode": 1 if home > away else 2 if away > home else 3,
-        "statisticsType": "positive",
-        "valueType": "event",
-        "homeValue": home,
-        "awayValue": away,
-        "renderType": 1,
     }

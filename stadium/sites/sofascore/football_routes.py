@@ -18,11 +18,10 @@ from stadium.sites.sofascore.football_event import (
     TOURNAMENT_ID,
     event,
     match_path,
-    season,
     tournament,
 )
 from stadium.sites.sofascore.football_incidents import incidents
-from stadium.sites.sofascore.football_lineups import lineups, statistics
+from stadium.sites.sofascore.football_lineups import lineups
 from stadium.sites.sofascore.section import LONG_CACHE, Section, json_response, not_found
 
 
@@ -33,9 +32,7 @@ def endpoints() -> list[Endpoint]:
     return [
         *SECTION.endpoints(),
         Endpoint("sofascore", "feed", "GET", f"{one}/incidents", about(_incidents, LONG_CACHE), True),
-        Endpoint("sofascore", "statistics", "GET", f"{one}/statistics", about(_statistics, "max-age=10"), True),
         Endpoint("sofascore", "lineups", "GET", f"{one}/lineups", about(_lineups, "max-age=10, s-maxage=3600"), True),
-        Endpoint("sofascore", "list", "GET", f"{league}/seasons", seasons, True),
         Endpoint("sofascore", "list", "GET", f"{league}/season/{{season}}/events/round/{{round}}", round_events, True),
         Endpoint("sofascore", "asset", "GET", "/sofascore/assets/{file:.+}", asset),
     ]
@@ -49,18 +46,8 @@ def _incidents(simulation: Simulation, match: Match) -> dict[str, Any]:
     return incidents(match, simulation.football(match))
 
 
-def _statistics(simulation: Simulation, match: Match) -> dict[str, Any]:
-    return statistics(match, simulation.football(match))
-
-
 def _lineups(simulation: Simulation, match: Match) -> dict[str, Any] | None:
     return lineups(match, simulation.football(match), simulation.start_wall(match) - simulation.clock.wall())
-
-
-async def seasons(request: web.Request) -> web.Response:
-    if request.match_info["tournament"] != str(TOURNAMENT_ID):
-        return not_found()
-    return json_response(request, {"seasons": [season()]}, "max-age=60")
 
 
 async def round_events(request: web.Request) -> web.Response:
