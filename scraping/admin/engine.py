@@ -173,7 +173,7 @@ def _lately(breaker: Breaker) -> str:
     return (
         f"{window.calls} calls in {limits.window.window_seconds / 60:g} min, {window.bad} bad "
         f"({window.bad_percent:.0f} %; {limits.window.bad_percent:g} % of at least {limits.window.min_calls} open "
-        f"it), {window.retries} of them retries ({retries_left(window, limits.budget)} more allowed)"
+        f"it), {window.retries} of them retries ({retries_left(window)} more allowed)"
     )
 
 

@@ -129,14 +129,8 @@ class RequestBlocker:
     async def route(self, route: Route) -> None:
         request = route.request
         blocked = is_blocked(request.resource_type, request.url, self._site, own_hosts_only=self._own_hosts_only)
-        traffic = self._traffic_of(request)
-        if traffic is not None:
+        with contextlib.suppress(Exception):  # it belongs to no watched page, such as that of a popup
+            traffic = self._traffic[request.frame.page]
             (traffic.blocked if blocked else traffic.made)[request.resource_type] += 1
         with contextlib.suppress(Exception):  # the page may be closed before its last request is routed
             await (route.abort() if blocked else route.continue_())
-
-    def _traffic_of(self, request: Request) -> PageTraffic | None:
-        """Returns None for a request of no watched page, such as a popup."""
-        with contextlib.suppress(Exception):
-            return self._traffic.get(request.frame.page)
-        return None

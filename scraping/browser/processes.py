@@ -154,9 +154,8 @@ class TreeMemory:
 
 def _pss(process: psutil.Process) -> int:
     """Returns the proportional memory of a process; its private memory where the kernel gives no PSS."""
-    with contextlib.suppress(OSError, ValueError):
-        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
-        return next(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Pss:"))
+    with contextlib.suppress(psutil.Error, AttributeError):
+        return int(process.memory_full_info().pss)
     return own_memory_bytes([process])
 
 

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -78,7 +78,9 @@ class Sessions:
         self._by_site: dict[str, Session] = {}
         self._successors: dict[str, Session] = {}
         self._open: dict[str, Session] = {}  # by id; also dropped ones with reads under way
-        self._pools: dict[str, ProxyPool] = {}
+        self._pools = defaultdict[str, ProxyPool](  # by source
+            lambda: ProxyPool(self._plan.proxies, quarantine_seconds=self._plan.quarantine_seconds)
+        )
         self._renewal_asked_at: dict[str, float] = {}
         self._ended: deque[SessionRecord] = deque(maxlen=MAX_ENDED)
         self._closing: set[asyncio.Task[None]] = set()
@@ -149,7 +151,7 @@ class Sessions:
             return
         outcome: FailureOutcome | None = None
         if cause is not None and cause_of(cause) is not FailureCause.NO_ANSWER:  # which `_on_read` has reported
-            outcome = self._pool(session.site).failed(session.proxy_hash, cause_of(cause), self._clock())
+            outcome = self._pools[session.site.key].failed(session.proxy_hash, cause_of(cause), self._clock())
         self._end(session, cause, reason, outcome)
 
     def _end(self, session: Session, cause: ScrapingError | None, reason: str, outcome: FailureOutcome | None) -> None:
@@ -161,7 +163,7 @@ class Sessions:
         label = cause_of(cause).value if cause is not None else reason
         end_reason = error_label(cause) or label
         _ended.labels(key, label).inc()
-        _quarantined.labels(key).set(self._pool(session.site).quarantined_count(self._clock()))
+        _quarantined.labels(key).set(self._pools[key].quarantined_count(self._clock()))
         self._ended.append(self._record(session, end_reason=end_reason, outcome=outcome))
         logger.log(
             logging.INFO if cause is None else logging.WARNING,
@@ -222,7 +224,7 @@ class Sessions:
 
     def _open_session(self, site: Site) -> Session:
         session_id, now = secrets.token_hex(8), self._clock()
-        choice = self._pool(site).take(now) if site.uses_proxy else None
+        choice = self._pools[site.key].take(now) if site.uses_proxy else None
         proxy = choice.proxy.for_session(session_id, seconds=self._plan.sticky_seconds) if choice else None
         session = Session(
             site,
@@ -250,7 +252,8 @@ class Sessions:
         """Records the end of a read. Refusals inside a reading are found by the reader, which drops the session."""
         if session.is_dropped:
             return
-        key, pool, now = session.site.key, self._pool(session.site), self._clock()
+        key, now = session.site.key, self._clock()
+        pool = self._pools[key]
         if isinstance(outcome, ScrapingError):
             if cause_of(outcome) is FailureCause.NO_ANSWER:
                 consequence = pool.failed(session.proxy_hash, FailureCause.NO_ANSWER, now, began=began)
@@ -263,13 +266,6 @@ class Sessions:
                 old, self._by_site[key] = self._by_site.get(key), session
                 if old is not None:
                     self.drop(old, reason="renewed")
-
-    def _pool(self, site: Site) -> ProxyPool:
-        pool = self._pools.get(site.key)
-        if pool is None:
-            pool = ProxyPool(self._plan.proxies, quarantine_seconds=self._plan.quarantine_seconds)
-            self._pools[site.key] = pool
-        return pool
 
     def _record(
         self, session: Session, *, end_reason: str = "", outcome: FailureOutcome | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from scraping.policies.breaker import BreakerPolicy
 from scraping.policies.drift import DriftPolicy
 from scraping.policies.interval import Pace
 from scraping.policies.retry import RetryPolicy
-from scraping.policies.retry_budget import BudgetPolicy
 from scraping.policies.source_breaker import WindowPolicy
 from victoryline.configuration import ConfigError
 from victoryline.lib.files import WatchedFile
@@ -53,15 +52,14 @@ class Policies:
     poll_group_size: int = 24  # polls that a worker thread runs and commits together
     source_breaker: BreakerPolicy = SOURCE_BREAKER
     window: WindowPolicy = field(default_factory=WindowPolicy)
-    budget: BudgetPolicy = field(default_factory=BudgetPolicy)
     drift: DriftPolicy = field(default_factory=DriftPolicy)
 
     def retry_for(self, source: Source) -> RetryPolicy:
         """Returns the retry policy with the overrides of the source."""
-        return RetryPolicy(
+        return replace(
+            self.retry,
             max_attempts=source.max_attempts or self.retry.max_attempts,
             base_delay_seconds=source.retry_base_seconds or self.retry.base_delay_seconds,
-            max_delay_seconds=self.retry.max_delay_seconds,
         )
 
 
@@ -139,12 +137,7 @@ def from_config(config: Config) -> Policies:
             error_calm_seconds=config.error_calm_seconds,
         ),
         memory_soft_limit_bytes=float(config.memory_soft_limit_mb * MEGABYTE),
-        source_breaker=BreakerPolicy(
-            failure_threshold=0,
-            timeout_seconds=config.source_breaker_cooldown_seconds,
-            success_threshold=SOURCE_BREAKER.success_threshold,
-            probes=SOURCE_BREAKER.probes,
-        ),
+        source_breaker=replace(SOURCE_BREAKER, timeout_seconds=config.source_breaker_cooldown_seconds),
         window=WindowPolicy(
             config.source_breaker_window_seconds,
             config.source_breaker_min_calls,

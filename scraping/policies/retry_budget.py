@@ -5,20 +5,15 @@ Guards against a retry storm: where every call fails, retries would multiply the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scraping.policies.source_breaker import CallWindow
 
 LONGEST_WAIT_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class BudgetPolicy:
-    percent: float = 20.0
-    # A fifth of a few calls is nothing: one match that is read every minute could never be retried. Ten in ten minutes
-    # is no storm, and lets two tasks fail through all their attempts.
-    floor: int = 10
+RETRY_PERCENT = 20  # of a source's calls
+# A fifth of a few calls is nothing: one match that is read every minute could never be retried. Ten in ten minutes is
+# no storm, and lets two tasks fail through all their attempts.
+MIN_RETRIES = 10
 
 
 def is_retry(*, charged_attempts: int, due_at: datetime, scheduled_at: datetime | None, now: datetime) -> bool:
@@ -32,6 +27,6 @@ def is_retry(*, charged_attempts: int, due_at: datetime, scheduled_at: datetime 
     return now - due_at < timedelta(seconds=LONGEST_WAIT_SECONDS)
 
 
-def retries_left(window: CallWindow, policy: BudgetPolicy, *, under_way: int = 0) -> int:
-    allowed = max(policy.floor, int(window.calls * policy.percent / 100))
+def retries_left(window: CallWindow, *, under_way: int = 0) -> int:
+    allowed = max(MIN_RETRIES, window.calls * RETRY_PERCENT // 100)
     return max(0, allowed - window.retries - under_way)

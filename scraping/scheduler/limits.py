@@ -17,7 +17,7 @@ from django.db.models import Count, F, Q, QuerySet
 from scraping.configuration import policies
 from scraping.models import OPEN_STATES, BreakerState, MatchLifecycle, ScrapeTask, Source, TaskState
 from scraping.payloads import Resource
-from scraping.policies.retry_budget import is_retry, retries_left
+from scraping.policies.retry_budget import RETRY_PERCENT, is_retry, retries_left
 from scraping.policies.source_breaker import CallWindow
 from scraping.recovery import breakers
 
@@ -157,7 +157,7 @@ def within_retry_budget(ids: Sequence[int], *, now: datetime) -> list[int]:
             "on with the next polls of their matches",
             number,
             source_id,
-            policies.current().budget.percent,
+            RETRY_PERCENT,
             extra={"action": "retries_wait", "source": source_id, "waiting": number},
         )
     return chosen
@@ -188,7 +188,7 @@ def _retries_left(source_ids: set[int], now: datetime) -> Counter[int]:
     windows = breakers.windows(since=now - timedelta(seconds=limits.window.window_seconds))
     return Counter(
         {
-            source_id: retries_left(windows.get(source_id, CallWindow()), limits.budget, under_way=under_way[source_id])
+            source_id: retries_left(windows.get(source_id, CallWindow()), under_way=under_way[source_id])
             for source_id in source_ids
         }
     )

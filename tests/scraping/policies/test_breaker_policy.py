@@ -31,7 +31,7 @@ from scraping.policies.breaker import (
     settled,
 )
 from scraping.policies.retry import Failure, Retry, RetryPolicy, backoff_seconds, decide
-from scraping.policies.retry_budget import LONGEST_WAIT_SECONDS, BudgetPolicy, is_retry, retries_left
+from scraping.policies.retry_budget import LONGEST_WAIT_SECONDS, is_retry, retries_left
 from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow, WindowPolicy, is_failing
 from tests.factories import NOW
 from tests.scraping.builders import later
@@ -191,7 +191,6 @@ class TestBreakerOfASource:
         assert policies.window == WindowPolicy(60, 4, 35, 20)
         assert (policies.source_breaker.timeout_seconds, policies.source_breaker.probes) == (30, 3)
         assert (policies.source_breaker.success_threshold, policies.source_breaker.failure_threshold) == (3, 0)
-        assert policies.budget.percent == 20
 
 
 @pytest.mark.requirement("BX-7")
@@ -270,7 +269,7 @@ class TestBudget:
         ],
     )
     def test_a_fifth_of_the_calls_but_ten_at_least(self, window: CallWindow, under_way: int, left: int) -> None:
-        assert retries_left(window, BudgetPolicy(), under_way=under_way) == left
+        assert retries_left(window, under_way=under_way) == left
 
 
 @pytest.mark.parametrize("matches", [1, 8, 60])
@@ -291,7 +290,7 @@ class Storm:
         self.interval = interval
         self.retries = self.refused = 0
         self.worst_excess = float("-inf")  # retries in a window beyond a fifth of its calls and the floor
-        self._chance, self._budget = random.Random(7), BudgetPolicy()
+        self._chance = random.Random(7)
         self._recent: deque[tuple[float, bool]] = deque()
         self._extra = 0
         self._agenda = [(self._chance.uniform(0, interval), match, 0, 0.0) for match in range(matches)]
@@ -305,7 +304,7 @@ class Storm:
                 charged_attempts=charged, due_at=later(at), scheduled_at=later(next_poll), now=later(at)
             )
             window = CallWindow(len(self._recent), len(self._recent), self._extra)
-            if is_extra and not retries_left(window, self._budget):
+            if is_extra and not retries_left(window):
                 self.refused += 1
                 heapq.heappush(self._agenda, (next_poll, match, charged, next_poll))
                 continue
