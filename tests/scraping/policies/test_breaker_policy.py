@@ -31,7 +31,7 @@ from scraping.policies.breaker import (
     settled,
 )
 from scraping.policies.retry import Failure, Retry, RetryPolicy, backoff_seconds, decide
-from scraping.policies.retry_budget import LONGEST_WAIT_SECONDS, is_retry, retries_left
+from scraping.policies.retry_budget import LONGEST_WAIT_SECONDS, MIN_RETRIES, is_retry, retries_left
 from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow, WindowPolicy, is_failing
 from tests.factories import NOW
 from tests.scraping.builders import later
@@ -319,7 +319,7 @@ class Storm:
         self._recent.append((at, is_extra))
         self._extra += is_extra
         self.retries += is_extra
-        excess = self._extra - 0.2 * len(self._recent) - self._budget.floor
+        excess = self._extra - 0.2 * len(self._recent) - MIN_RETRIES
         self.worst_excess = max(self.worst_excess, excess)
 
     def _next(self, at: float, match: int, charged: int) -> tuple[float, int, int, float]:
