@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from annotated_types import Ge, Le
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
-from pydantic_settings import NoDecode
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +43,7 @@ def _from_root(value: Any) -> Any:
     return (PROJECT_ROOT / Path(value).expanduser()).resolve() if isinstance(value, str) else value
 
 
-TextList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+TextList = Annotated[tuple[str, ...], BeforeValidator(_split)]
 FilePath = Annotated[Path, BeforeValidator(_from_root)]
 OptionalPath = Annotated[Path | None, BeforeValidator(_from_root)]
 LowerCase = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)

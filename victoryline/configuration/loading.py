@@ -13,8 +13,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 
 from victoryline.configuration import scraper_settings as scraper
 from victoryline.configuration import service_settings as service
@@ -82,102 +81,82 @@ GROUPS: tuple[type[Group], ...] = tuple(
 YAML_KEYS = {name: group.yaml_key(name) for group in GROUPS for name in group.model_fields}
 
 
-class Environment(EnvSettingsSource):
-    """Reads the upper-case names of a mapping, normally `os.environ`. An empty variable counts as not set."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        super().__init__(Config)
-
-    def _load_env_vars(self) -> Mapping[str, str | None]:
-        given = {name: text.strip() for name, text in self._environ.items() if name.isupper()}
-        return {name.lower(): text for name, text in given.items() if text and name.lower() in Config.model_fields}
-
-
-class YamlFile(PydanticBaseSettingsSource):
-    """Maps the nested keys of the YAML file to settings. Values are turned back into text: see `fields`."""
-
-    def __init__(self, path: Path | None) -> None:
-        super().__init__(Config)
-        self.problems: list[str] = []
-        self.values: dict[str, str] = {}
-        self.keys: dict[str, str] = {}
-        self._known = {key: name for name, key in YAML_KEYS.items() if key}
-        self._known |= {key: name for key, (name, _) in YAML_ALIASES.items()}
-        if path is not None:
-            for key, value in self._leaves(self._read(path)):
-                if key not in REMOVED_KEYS:
-                    self._take(key, value, path.name)
-
-    def __call__(self) -> dict[str, Any]:
-        return dict(self.values)
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        return self.values.get(field_name), field_name, False
-
-    def _read(self, path: Path) -> Mapping[Any, Any]:
-        document: Any = None
-        try:
-            document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            self.problems.append(f'CONFIG_FILE is "{path}"; it can\'t be read: {error.strerror}')
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            self.problems.append(f"{path.name} is not valid YAML: {' '.join(str(error).split())}")
-        if isinstance(document, dict):
-            return document
-        if document is not None:
-            self.problems.append(f"{path.name} must hold a mapping at its top level")
-        return {}
-
-    def _leaves(self, node: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-        for name, value in node.items():
-            key = f"{prefix}{name}"
-            is_section = any(known.startswith(f"{key}.") for known in self._known)
-            if isinstance(value, dict) and key not in self._known:
-                yield from self._leaves(value, f"{key}.")
-            elif value is not None or not is_section:
-                yield key, value
-
-    def _take(self, key: str, value: Any, file: str) -> None:
-        name = self._known.get(key)
-        if name is None:
-            last = key.rsplit(".", 1)[-1]
-            near = get_close_matches(key, self._known, n=1, cutoff=0.6)
-            if last in Config.model_fields and is_secret(Config.model_fields[last]):
-                advice = f"is a secret: set {last.upper()} in the environment, never in a file"
-            else:
-                advice = "is not a known key" + (f"; did you mean {near[0]}?" if near else "")
-            self.problems.append(f"{key} ({file}) {advice}")
-        elif isinstance(value, dict):
-            self.problems.append(f"{key} ({file}) must be a value, not a section")
-        elif value is not None and name not in self.values:
-            parts = value if isinstance(value, list) else [value]
-            text = ",".join(str(part).lower() if isinstance(part, bool) else str(part) for part in parts)
-            self.values[name] = YAML_ALIASES[key][1].get(text, text) if key in YAML_ALIASES else text
-            self.keys[name] = f"{file}, {key}"
+Given = dict[str, tuple[str, str]]  # by name of a setting: its text and where it was found
 
 
 def load(environ: Mapping[str, str], yaml_path: Path | None = None) -> Config:
     """Reads the whole configuration, or raises ConfigError with every problem in it."""
     if yaml_path is None and (named := environ.get("CONFIG_FILE", "").strip()):
         yaml_path = (PROJECT_ROOT / Path(named).expanduser()).resolve()
-    environment, file = Environment(environ), YamlFile(yaml_path)
-    problems = list(file.problems)
+    problems: list[str] = []
+    given = _read_yaml(yaml_path, problems) if yaml_path else {}
+    for name, text in environ.items():  # an empty variable counts as not set
+        if name.isupper() and text.strip() and name.lower() in Config.model_fields:
+            given[name.lower()] = (text.strip(), "environment")
     try:
-        config = Config(_build_sources=((environment, file), {}))
+        config = _build(given)
     except ValidationError as error:
-        wrong = sorted({str(one["loc"][0]) for one in error.errors()}, key=list(Config.model_fields).index)
-        for name in wrong:
-            field, text = Config.model_fields[name], environment.env_vars.get(name)
-            text, origin = (text, "environment") if text else (file.values[name], file.keys[name])
+        wrong = {str(one["loc"][0]) for one in error.errors()}
+        for name in (name for name in Config.model_fields if name in wrong):
+            field, (text, origin) = Config.model_fields[name], given.pop(name)
             shown = "***" if is_secret(field) else f'"{text}"'
             problems.append(f"{name.upper()} is {shown} ({origin}); allowed: {allowed(field)}")
-        environment.env_vars = {name: text for name, text in environment.env_vars.items() if name not in wrong}
-        file.values = {name: text for name, text in file.values.items() if name not in wrong}
-        config = Config(_build_sources=((environment, file), {}))
+        config = _build(given)
     if problems := problems + list(_contradictions(config)):
         raise ConfigError(problems)
     return config
+
+
+def _build(given: Given) -> Config:
+    values = InitSettingsSource(Config, {name: text for name, (text, _) in given.items()})
+    return Config(_build_sources=((values,), {}))
+
+
+def _read_yaml(path: Path, problems: list[str]) -> Given:
+    """Maps the nested keys of the file to settings. Values are turned back into text: see `fields`."""
+    document: Any = None
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        problems.append(f'CONFIG_FILE is "{path}"; it can\'t be read: {error.strerror}')
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        problems.append(f"{path.name} is not valid YAML: {' '.join(str(error).split())}")
+    if document is not None and not isinstance(document, dict):
+        problems.append(f"{path.name} must hold a mapping at its top level")
+        document = None
+    known = {key: name for name, key in YAML_KEYS.items() if key}
+    known |= {key: name for key, (name, _) in YAML_ALIASES.items()}
+    given: Given = {}
+    for key, value in _leaves(document or {}, known):
+        name = known.get(key)
+        if name is None:
+            problems.append(f"{key} ({path.name}) {_unknown(key, known)}")
+        elif isinstance(value, dict):
+            problems.append(f"{key} ({path.name}) must be a value, not a section")
+        elif value is not None:
+            parts = value if isinstance(value, list) else [value]
+            text = ",".join(str(part).lower() if isinstance(part, bool) else str(part) for part in parts)
+            text = YAML_ALIASES[key][1].get(text, text) if key in YAML_ALIASES else text
+            given.setdefault(name, (text, f"{path.name}, {key}"))
+    return given
+
+
+def _leaves(node: Mapping[Any, Any], known: Mapping[str, str], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in node.items():
+        key = f"{prefix}{name}"
+        is_section = any(one.startswith(f"{key}.") for one in known)
+        if isinstance(value, dict) and key not in known:
+            yield from _leaves(value, known, f"{key}.")
+        elif key not in REMOVED_KEYS and (value is not None or not is_section):
+            yield key, value
+
+
+def _unknown(key: str, known: Mapping[str, str]) -> str:
+    last = key.rsplit(".", 1)[-1]
+    if last in Config.model_fields and is_secret(Config.model_fields[last]):
+        return f"is a secret: set {last.upper()} in the environment, never in a file"
+    near = get_close_matches(key, known, n=1, cutoff=0.6)
+    return "is not a known key" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _contradictions(config: Config) -> Iterator[str]:
