@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Field, Model
+from django.db.models import Model
 
 ROWS_AT_ONCE = 200
 
@@ -35,25 +35,22 @@ def execute_rows(statement: str, rows: Sequence[Row], *, before: Row = (), after
     subquery locks its rows.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_with_rows(statement, rows), _values(before, rows, after))
+        cursor.execute(*_bound(statement, before, rows, after))
         return int(cursor.rowcount)
 
 
 def fetch_rows(statement: str, rows: Sequence[Row], *, before: Row = (), after: Row = ()) -> list[tuple[Any, ...]]:
     """As `execute_rows`, for a statement with RETURNING: returns those rows."""
     with connection.cursor() as cursor:
-        cursor.execute(_with_rows(statement, rows), _values(before, rows, after))
+        cursor.execute(*_bound(statement, before, rows, after))
         return list(cursor.fetchall())  # to the end: SQLite holds its lock until then
 
 
-def _with_rows(statement: str, rows: Sequence[Row]) -> str:
+def _bound(statement: str, before: Row, rows: Sequence[Row], after: Row) -> tuple[str, list[Any]]:
     one_row = "(" + ", ".join(["%s"] * len(rows[0])) + ")"
     lock = "FOR UPDATE" if connection.features.has_select_for_update else ""  # SQLite locks the whole database
-    return statement.format(rows=", ".join([one_row] * len(rows)), lock=lock)
-
-
-def _values(before: Row, rows: Sequence[Row], after: Row) -> list[Any]:
-    return [adapted(value) for part in (before, *rows, after) for value in part]
+    text = statement.format(rows=", ".join([one_row] * len(rows)), lock=lock)
+    return text, [adapted(value) for part in (before, *rows, after) for value in part]
 
 
 def adapted(value: Any) -> Any:
@@ -74,35 +71,24 @@ def add_up(
     For the columns of `most`, which follow `sums` in each row, the larger number is kept. Rows are written in the order
     of their keys, so that two processes never wait for each other in a circle. Returns the number of rows.
     """
-    fields = [_field(model, name) for name in (*by, *sums, *most)]
+    by_name = {field.name: field for field in model._meta.concrete_fields}  # noqa: SLF001
+    fields = [by_name[name] for name in (*by, *sums, *most)]
     table = f'"{model._meta.db_table}"'  # noqa: SLF001
-    columns = [f'"{field.column}"' for field in fields]
-    first_most = len(by) + len(sums)
-    added = ", ".join(
-        [f"{column} = {table}.{column} + excluded.{column}" for column in columns[len(by) : first_most]]
-        + [_larger(table, column) for column in columns[first_most:]]
-    )
+    keys = [f'"{field.column}"' for field in fields[: len(by)]]
+    columns = [f'"{field.column}"' for field in fields[len(by) :]]
+    # CASE instead of GREATEST, which SQLite does not have.
+    larger = "{0} = CASE WHEN excluded.{0} > {1}.{0} THEN excluded.{0} ELSE {1}.{0} END"
+    added = [f"{column} = {table}.{column} + excluded.{column}" for column in columns[: len(sums)]]
+    added += [larger.format(column, table) for column in columns[len(sums) :]]
     statement = (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES {{rows}} "  # noqa: S608 - our own names only
-        f"ON CONFLICT ({', '.join(columns[: len(by)])}) DO UPDATE SET {added}"
+        f"INSERT INTO {table} ({', '.join(keys + columns)}) VALUES {{rows}} "  # noqa: S608 - our own names only
+        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(added)}"
     )
-    keys = sorted(rows)
-    for start in range(0, len(keys), ROWS_AT_ONCE):
-        part = keys[start : start + ROWS_AT_ONCE]
-        execute_rows(statement, [_prepared(fields, (*key, *rows[key])) for key in part])
+    ordered = sorted(rows)
+    for start in range(0, len(ordered), ROWS_AT_ONCE):
+        values = [
+            [field.get_db_prep_save(value, connection) for field, value in zip(fields, (*key, *rows[key]), strict=True)]
+            for key in ordered[start : start + ROWS_AT_ONCE]
+        ]
+        execute_rows(statement, values)
     return len(rows)
-
-
-def _larger(table: str, column: str) -> str:
-    """CASE instead of GREATEST, which SQLite does not have."""
-    return f"{column} = CASE WHEN excluded.{column} > {table}.{column} THEN excluded.{column} ELSE {table}.{column} END"
-
-
-def _field(model: type[Model], name: str) -> Field[Any, Any]:
-    field = model._meta.get_field(name)  # noqa: SLF001
-    assert isinstance(field, Field)
-    return field
-
-
-def _prepared(fields: Sequence[Field[Any, Any]], values: Sequence[Any]) -> list[Any]:
-    return [field.get_db_prep_save(value, connection) for field, value in zip(fields, values, strict=True)]
