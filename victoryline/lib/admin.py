@@ -56,26 +56,8 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
         return super().formfield_for_dbfield(db_field, request, **options)
 
 
-class HistoryAdmin(ConsoleAdmin):
-    """A read-only table, written by the system alone."""
-
-    paginator = InfinitePaginator
-    actions: Any = ()
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-
-class HistoryInline(TabularInline):  # type: ignore[misc]  # unfold publishes no types
-    extra = 0
-    can_delete = False
-    show_change_link = True
+class ReadOnly:
+    """For rows that the system alone writes."""
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
@@ -85,6 +67,17 @@ class HistoryInline(TabularInline):  # type: ignore[misc]  # unfold publishes no
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+
+class HistoryAdmin(ReadOnly, ConsoleAdmin):
+    paginator = InfinitePaginator
+    actions: Any = ()
+
+
+class HistoryInline(ReadOnly, TabularInline):  # type: ignore[misc]  # unfold publishes no types
+    extra = 0
+    can_delete = False
+    show_change_link = True
 
 
 def column(
