@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from scraping.api.bodies import ADDED, Body, Computed, FieldProvenance, From, FullMetadata, PastMetadata, Provisional
-from scraping.documents import history
+from scraping.documents import queries
 from scraping.models import EventAction, Lineup, SnapshotType
 
 
@@ -102,7 +102,7 @@ class SnapshotItem(Body):
     checksum: str = Field(description="SHA-256 of the payload; docs/api.md says how to check it.")
     data_source: str = Field(description="How the data came in: scraper, cache or manual.")
     scraper_id: UUID | None
-    changed: Annotated[list[str], Computed(history.changed_fields)] = Field(
+    changed: Annotated[list[str], Computed(queries.changed_fields)] = Field(
         description="The names of the fields in which it differs from the state before."
     )
 

@@ -24,7 +24,7 @@ from scraping.api.fresh_view import (
     unsequenced_version,
 )
 from scraping.api.history_bodies import MatchDelta, SnapshotDocument, SnapshotList
-from scraping.documents import history
+from scraping.documents import queries
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import DataState, Freshness
 from scraping.payloads import Status
@@ -72,13 +72,13 @@ class MatchDeltaView(MatchReadView):
         )
 
 
-def _difference(match: CachedMatch, since: int) -> history.Difference:
+def _difference(match: CachedMatch, since: int) -> queries.Difference:
     if since > match.sequence:
         raise history_problems.ahead(match, since)
     if since == match.sequence:
-        return history.Difference({}, [])
+        return queries.Difference({}, [])
     if not since:
-        return history.Difference(reads.state_of(match), [])
+        return queries.Difference(reads.state_of(match), [])
     row = reads.at_sequence(match, since)
     if row is None:
         raise history_problems.overflow(match, since, reads.oldest(match))
@@ -87,7 +87,7 @@ def _difference(match: CachedMatch, since: int) -> history.Difference:
     if not before.payload.get("start_time") and before.start_time is not None:
         # The match keeps the last known start, which may differ from the one served then: it is sent again.
         had.pop("start_time", None)
-    return history.difference(had, reads.state_of(match))
+    return queries.difference(had, reads.state_of(match))
 
 
 def _events_since(match: CachedMatch, since: int, limit: int) -> tuple[list[dict[str, Any]], bool]:

@@ -21,7 +21,7 @@ from scraping.api.history_bodies import (
     SnapshotDocument,
     SnapshotItem,
 )
-from scraping.documents import history, queries
+from scraping.documents import queries
 from scraping.documents.cache import documents
 from scraping.documents.cached_match import CachedMatch
 from victoryline.lib.times import as_utc_iso
@@ -34,7 +34,7 @@ def at_sequence(match: CachedMatch, sequence: int) -> Row | None:
     """Returns an earlier state, which never changes; None if it is no longer kept."""
 
     def load() -> Row | None:
-        row = history.at_sequence(match.id, sequence)
+        row = queries.at_sequence(match.id, sequence)
         return None if row is None else SnapshotDocument.render(row)
 
     return documents.derived(("at-sequence", match.id, sequence), 0, load, what="this state of the match")
@@ -44,7 +44,7 @@ def at_time(match: CachedMatch, moment: datetime) -> Row | None:
     """Returns the state of a time, valid until the match changes: a poll may be being written."""
 
     def load() -> Row | None:
-        row = history.at_time(match.id, moment)
+        row = queries.at_time(match.id, moment)
         return None if row is None else SnapshotDocument.render(row)
 
     question = ("at-time", match.id, as_utc_iso(moment))
@@ -53,7 +53,7 @@ def at_time(match: CachedMatch, moment: datetime) -> Row | None:
 
 def oldest(match: CachedMatch) -> history_problems.Oldest:
     def load() -> history_problems.Oldest:
-        found = history.oldest_kept(match.id)
+        found = queries.oldest_kept(match.id)
         return None if found is None else (found[0], as_utc_iso(found[1]))
 
     question = ("oldest", match.id)
@@ -62,7 +62,7 @@ def oldest(match: CachedMatch) -> history_problems.Oldest:
 
 def snapshots(match: CachedMatch, *, before: int | None, limit: int) -> tuple[list[Row], bool]:
     def load() -> tuple[list[Row], bool]:
-        rows, has_more = history.page_of_snapshots(match.id, before=before, limit=limit)
+        rows, has_more = queries.page_of_snapshots(match.id, before=before, limit=limit)
         return [SnapshotItem.render(row) for row in rows], has_more
 
     version = match.sequence, int(time.monotonic() / LISTED_SECONDS)

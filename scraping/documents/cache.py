@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
@@ -23,8 +23,9 @@ from cachetools import LRUCache
 from scraping.documents import queries, redis_store
 from scraping.documents.cached_match import CACHE, CachedMatch, MatchTable, NotCachedError, Page, decode, encode
 from scraping.documents.filters import MatchFilter
-from scraping.documents.unlisted import MAX_NAME_LENGTH, AbsentNames, find_published, reading_database
-from victoryline.lib import availability
+from scraping.documents.redis_store import MAX_NAME_LENGTH, AbsentNames, find_published
+from victoryline.lib import availability, pg_wait
+from victoryline.lib.availability import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,16 @@ MAX_MATCHES = 5_000  # in memory; older ones are read from the database
 LOADED_AT_ONCE = 500
 MAX_DERIVED_BYTES = 32 * 2**20
 DERIVED_OVERHEAD_BYTES = 300  # of an entry, beside its text
+
+
+@contextmanager
+def reading_database() -> Iterator[None]:
+    """Limits the time of the block's reads. Reports a database that does not answer, and ends the block."""
+    try:
+        with pg_wait.within(availability.READ_SECONDS):
+            yield
+    except DATABASE_AWAY as error:
+        availability.database.report(error)
 
 
 class DocumentCache:

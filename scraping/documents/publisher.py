@@ -166,7 +166,7 @@ publisher = Publisher()
 
 
 def _on_change(sender: object, match_id: int = 0, gone_id: int = 0, ref: MatchRef | None = None, **_: object) -> None:
-    """Publishes after the transaction: whoever reads before its end sees the earlier state."""
+    """Publishes after the transaction: a read before its end would see the earlier state."""
     ids = [each for each in (match_id, gone_id) if each]
     transaction.on_commit(lambda: _publish(ids, ref), robust=True)
 

@@ -7,17 +7,20 @@ changed ids that web processes read every tenth of a second, `negative_cache:{na
 from __future__ import annotations
 
 import logging
+import re
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 import orjson
+from cachetools import TTLCache
 from django.conf import settings
 from redis import Redis
 from redis.exceptions import RedisError
 
-from scraping.documents.cached_match import CachedMatch, decode, encode
+from scraping.documents.cached_match import CachedMatch, decode, encode, number_in
 from victoryline.lib import availability
 
 logger = logging.getLogger(__name__)
@@ -28,6 +31,11 @@ LATEST, CHANGES, INDEX = f"{PREFIX}match_latest:", f"{PREFIX}match_changes", "ma
 LIFETIME_SECONDS = 6 * 3600  # longer than an outage that operators are still working on
 AT_ONCE = 200  # documents in a round trip, which must end within the short time limit of Redis calls
 MAX_CHANGES = 10_000  # kept in the stream
+ABSENT_SECONDS = 60
+MAX_ABSENT = 5_000
+MAX_NAME_LENGTH = 100
+LONGEST_MERGE_CHAIN = 5
+PLAIN_NAME = re.compile(r"[\w.:-]{1,100}", re.ASCII)  # as sources name matches; only these are keys of Redis
 
 
 @dataclass(frozen=True)
@@ -148,6 +156,45 @@ def get_text(key: str) -> bytes | None:
 def take_turn(name: str, seconds: float) -> bool:
     """Returns True to one caller of all processes within the given time."""
     return _call(lambda client: bool(client.set(f"{PREFIX}turn:{name}", 1, nx=True, px=int(seconds * 1000))), False)
+
+
+class AbsentNames:
+    """Names that no match has, for a minute (`negative_cache:{name}`, SO-11). Safe to use from many threads.
+
+    A client that repeats one costs the database nothing. A match that appears later is found in memory first.
+    """
+
+    def __init__(self, *, clock: Callable[[], float]) -> None:
+        self._lock = threading.Lock()
+        self._names: TTLCache[str, bool] = TTLCache(MAX_ABSENT, ABSENT_SECONDS, timer=clock)
+
+    def __contains__(self, name: str) -> bool:
+        with self._lock:
+            if name in self._names:
+                return True
+        return bool(PLAIN_NAME.fullmatch(name)) and get_text(f"negative_cache:{name}") is not None
+
+    def add(self, name: str) -> None:
+        if len(name) <= MAX_NAME_LENGTH:
+            with self._lock:
+                self._names[name] = True
+        if PLAIN_NAME.fullmatch(name):
+            put_text(f"negative_cache:{name}", b"1", seconds=ABSENT_SECONDS)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._names.clear()
+
+
+def find_published(name: str) -> CachedMatch | None:
+    """Finds a match in Redis by its id, or the one that it became part of. Listed ones are in memory, also by keys."""
+    match_id, found = number_in(name), None
+    for _ in range(LONGEST_MERGE_CHAIN):
+        if match_id is None:
+            break
+        found = get([match_id]).get(match_id)
+        match_id = found.merged_into if found else None
+    return found
 
 
 def _call(work: Callable[[Redis], T], otherwise: T) -> T:

@@ -165,12 +165,11 @@ def apply_to_all() -> int:
         if level != match.importance:
             changed[level].append(match.pk)
     for level, ids in changed.items():
-        for start in range(0, len(ids), BATCH):
-            rows = Match.objects.filter(pk__in=ids[start : start + BATCH], is_importance_fixed=False)
-            with transaction.atomic():
-                # Locks the rows in the order that every writer of several matches uses.
-                list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
-                rows.update(importance=level)
+        rows = Match.objects.filter(pk__in=ids, is_importance_fixed=False)
+        with transaction.atomic():
+            # Locks the rows in the order that every writer of several matches uses.
+            list(rows.select_for_update().order_by("pk").values_list("pk", flat=True))
+            rows.update(importance=level)
     return sum(map(len, changed.values()))
 
 

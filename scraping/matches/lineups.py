@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from scraping import payloads
+from scraping.matches import ingest
 from scraping.models import Lineup, LineupPlayer, Match, MatchRef, PlayerFigure, SnapshotType
 from scraping.payloads import Figures, Lineups, Status, checksum_of
 from scraping.policies.lineup_schedule import LINEUP_WINDOW, next_lineup_read
@@ -59,7 +60,7 @@ def refusal_of(found: Lineups, match: Match) -> str:
 
 def store(found: Lineups, *, ref_id: int, now: datetime) -> LineupResult:
     """Writes new line-ups and plans the next read. A reading that comes too late changes only that plan."""
-    ref = _locked(ref_id)
+    ref = ingest.lock_ref(ref_id)
     match, kickoff = ref.match, found.kickoff or ref.match.start_time
     try:
         kind = snapshot_type_at(found.captured_at, kickoff=kickoff, status=Status(match.status))
@@ -89,15 +90,6 @@ def has_final_lineups(ref: MatchRef) -> bool:
     """Returns whether both elevens are stored from before the start, and confirmed by the source."""
     final = Lineup.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_confirmed=True, xi_missing=False)
     return final.filter(snapshot_type=SnapshotType.PRE_MATCH).count() == len(OTHER_SIDE)
-
-
-def _locked(ref_id: int) -> MatchRef:
-    """Returns the ref with its match, locked in the same order as in ingest."""
-    match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=ref_id)
-    match = Match.objects.select_for_update().defer("payload", "provenance").get(pk=match_id)
-    ref = MatchRef.objects.select_related("source").defer("payload").get(pk=ref_id)
-    ref.match = match
-    return ref
 
 
 def _write(ref: MatchRef, kind: SnapshotType, side: payloads.Lineup, common: dict[str, Any], now: datetime) -> bool:
@@ -150,7 +142,7 @@ def _write_players(row: Lineup, players: Sequence[payloads.LineupPlayer]) -> Non
 
 def store_figures(found: Figures, *, ref_id: int) -> int:
     """Writes the figures of every player; returns how many rows have changed. An empty list changes nothing."""
-    ref = _locked(ref_id)
+    ref = ingest.lock_ref(ref_id)
     if not found.figures:
         return 0
     known = {

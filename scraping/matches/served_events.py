@@ -7,10 +7,9 @@ served, whichever source is chosen later: a better version is an update of a kno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from django.db.models import Q
 
@@ -18,8 +17,6 @@ from scraping.models import EventAction, MatchEvent, MatchRef
 
 RECENT_SECONDS = 40.0
 RECENT_INTERVALS = 4.0
-BATCH = 500
-T = TypeVar("T")
 UNSPECIFIED = ("", None, "other")
 
 
@@ -89,16 +86,15 @@ class _ServedIndex:
         self._own: dict[str, str] = {}  # that id, by the source's own one
         self._by_slot: dict[str, str] = {}
         self._source_id = own.source_id
-        self._slots = _first_slots(match_id, own.source_id, [row.event_id for row in rows if row.revision > 1])
+        known = [row.event_id for row in rows if row.revision > 1]
+        first = MatchEvent.objects.filter(match_id=match_id, source_id=own.source_id, event_id__in=known)
+        self._first_slots = dict(first.exclude(slot="").order_by("-pk").values_list("event_id", "slot"))
         served = MatchEvent.objects.filter(match_id=match_id, is_served=True).order_by("pk")
-        for some in _batches(rows):
-            is_own = Q(source_id=own.source_id, event_id__in=[row.event_id for row in some if row.revision > 1])
-            wanted = {self._slot_of(row) for row in some} - {""}
-            found = list(served.filter(Q(slot__in=sorted(wanted)) | is_own))
-            ids = sorted({row.known_as for row in found})
-            if ids:  # the newest version of an event may have another slot
-                found = list(served.filter(Q(public_id__in=ids) | Q(public_id="", event_id__in=ids)))
-            for row in found:
+        is_own = Q(source_id=own.source_id, event_id__in=known)
+        wanted = {self._slot_of(row) for row in rows} - {""}
+        ids = {row.known_as for row in served.filter(Q(slot__in=wanted) | is_own)}
+        if ids:  # the newest version of an event may have another slot
+            for row in served.filter(Q(public_id__in=ids) | Q(public_id="", event_id__in=ids)):
                 self.add(row)
 
     def add(self, row: MatchEvent) -> None:
@@ -122,29 +118,15 @@ class _ServedIndex:
         return self._own.get(row.event_id) or self._by_slot.get(self._slot_of(row), "")
 
     def _slot_of(self, row: MatchEvent) -> str:
-        return self._slots.get(row.event_id) or row.slot
-
-
-def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), BATCH):
-        yield items[start : start + BATCH]
-
-
-def _first_slots(match_id: int, source_id: int, event_ids: Sequence[str]) -> dict[str, str]:
-    """Returns the first slot of each of these events of a source."""
-    found: dict[str, str] = {}
-    for some in _batches(event_ids):
-        rows = MatchEvent.objects.filter(match_id=match_id, source_id=source_id, event_id__in=some).exclude(slot="")
-        found |= dict(rows.order_by("-pk").values_list("event_id", "slot"))
-    return found
+        return self._first_slots.get(row.event_id) or row.slot
 
 
 def _current_versions(match_id: int, slots: set[str], sources: Sequence[int]) -> dict[str, list[MatchEvent]]:
     """Returns the current versions of these slots at these sources, served or not."""
     found: dict[str, list[MatchEvent]] = {}
-    for some in _batches(sorted(slots - {""}) if sources else ()):
-        rows = MatchEvent.objects.filter(match_id=match_id, source_id__in=sources, slot__in=some, is_current=True)
-        for row in rows.exclude(action=EventAction.RETRACT):
+    if sources:
+        rows = MatchEvent.objects.filter(match_id=match_id, source_id__in=sources, slot__in=slots - {""})
+        for row in rows.filter(is_current=True).exclude(action=EventAction.RETRACT):
             found.setdefault(row.slot, []).append(row)
     return found
 

@@ -95,14 +95,8 @@ class Cost(NamedTuple):
 
     @classmethod
     def of(cls, reading: Reading) -> Cost:
-        return cls(
-            bytes_in=reading.bytes_in,
-            requests=reading.requests_made,
-            requests_blocked=reading.requests_blocked,
-            visits=int(reading.mode is ReadMode.VISIT),
-            direct_reads=int(reading.mode is ReadMode.DIRECT),
-            attached_reads=int(reading.mode is ReadMode.ATTACHED),
-        )
+        modes = (int(reading.mode is mode) for mode in (ReadMode.VISIT, ReadMode.DIRECT, ReadMode.ATTACHED))
+        return cls(reading.bytes_in, reading.requests_made, reading.requests_blocked, *modes)
 
     def plus(self, other: Cost) -> Cost:
         return Cost(*map(operator.add, self, other))

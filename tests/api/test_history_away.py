@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from apiauth.access_log import writer
-from scraping.documents import history, queries
+from scraping.documents import queries
 from scraping.models import MatchRef
 from tests.api_fixtures import Caller
 from tests.factories import make_ref, make_unread_match
@@ -80,7 +80,7 @@ def test_a_database_that_goes_away_in_the_middle_is_a_503(
         raise OperationalError("connection refused")
 
     for name in ("at_sequence", "at_time", "page_of_snapshots"):
-        monkeypatch.setattr(history, name, refuse)
+        monkeypatch.setattr(queries, name, refuse)
     monkeypatch.setattr(queries, "page_of_events", refuse)
     assert caller.get(match + address).status_code == 503
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scraping.documents.history import Difference, difference
+from scraping.documents.queries import Difference, difference
 from scraping.payloads import MatchState
 
 pytestmark = pytest.mark.requirement("SO-4")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from scraping.documents import redis_store, unlisted
+from scraping.documents import redis_store
 from scraping.documents.cache import COMPARE_SECONDS, LIFETIME_SECONDS, DocumentCache
 from scraping.documents.filters import MatchFilter
 from scraping.documents.publisher import Publisher
-from scraping.documents.unlisted import ABSENT_SECONDS, AbsentNames
+from scraping.documents.redis_store import ABSENT_SECONDS, AbsentNames
 from scraping.matches import pairing
 from scraping.models import Match, MatchLifecycle, MatchRef
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
@@ -157,7 +157,7 @@ class TestUnknownName:
 
     @pytest.mark.requirement("NFR-015")
     def test_memory_is_bounded(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-        monkeypatch.setattr(unlisted, "MAX_ABSENT", 10)
+        monkeypatch.setattr(redis_store, "MAX_ABSENT", 10)
         names = AbsentNames(clock=clock)
         for number in range(100):
             names.add(f"crex_{number}")
