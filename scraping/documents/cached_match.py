@@ -94,7 +94,6 @@ class CachedMatch:
     _rendered: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rendered(self, name: str, render: Callable[[], bytes]) -> bytes:
-        """Returns the named part of an answer, rendered once per document."""
         held = self._rendered.get(name)
         if held is None:
             held = self._rendered[name] = render()
@@ -120,7 +119,6 @@ class CachedMatch:
 
     @property
     def main_key(self) -> str:
-        """Its key at the most trusted source."""
         return self.refs[0].key if self.refs else str(self.id)
 
     @property
@@ -138,7 +136,6 @@ class CachedMatch:
 
     @cached_property
     def compared(self) -> tuple[Any, ...]:
-        """The values of COMPARED, in its order."""
         return tuple(getattr(self, name) for name in COMPARED)
 
     @cached_property

@@ -75,7 +75,6 @@ def measure(
 
 
 def not_before(earliest: datetime | None, planned: datetime | None) -> datetime | None:
-    """Returns the later of the two times; None if nothing is planned."""
     return planned if planned is None or earliest is None else max(planned, earliest)
 
 

@@ -133,7 +133,6 @@ def lineups_of(match_id: int) -> list[Lineup]:
 
 
 def conflicts_of(match_id: int, *, is_open_only: bool) -> list[Conflict]:
-    """Returns the conflicts between the match's sources, open or all, the latest first."""
     rows = Conflict.objects.filter(match=match_id)
     if is_open_only:
         rows = rows.filter(resolved_at__isnull=True)
@@ -145,7 +144,6 @@ def provenance_of(match_id: int) -> dict[str, Any]:
 
 
 def provisional_of(match_id: int) -> dict[str, Any]:
-    """Returns the unconfirmed lower score, empty if there is none."""
     return Match.objects.filter(pk=match_id).values_list("provisional", flat=True).first() or {}
 
 
@@ -188,7 +186,6 @@ def at_time(match_id: int, moment: datetime) -> Snapshot | None:
 
 
 def oldest_kept(match_id: int) -> tuple[int, datetime] | None:
-    """Returns the sequence of the oldest kept state, and when it was written."""
     rows = Snapshot.objects.filter(match=match_id).order_by("sequence")
     return rows.values_list("sequence", "created_at").first()
 

@@ -28,8 +28,6 @@ MOST = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class WatchRecord:
-    """The watch over one match at one moment."""
-
     match_id: int
     keys: tuple[str, ...]  # its names at its sources, the most trusted first
     sources: tuple[str, ...]
@@ -57,7 +55,6 @@ class WatchRecord:
     created_at: datetime
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
         return asdict(self) | {
             "priority": self.priority.name.lower(),
             "importance": self.importance.name.lower(),

@@ -68,7 +68,6 @@ def _close(rows: Sequence[Conflict], now: datetime) -> None:
 
 
 def _was_logged(row: Conflict) -> bool:
-    """Returns whether it has lasted long enough to be in the log."""
     return row.last_seen_at - row.first_seen_at >= LASTING
 
 

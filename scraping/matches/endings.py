@@ -132,7 +132,6 @@ def _settle(match_id: int, now: datetime) -> bool:
 
 
 def _readable(match: Match) -> list[MatchRef]:
-    """Returns the refs at which the match can still be read."""
     return list(match.refs.filter(**READABLE).select_related("source", "match"))
 
 

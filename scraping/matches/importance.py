@@ -78,7 +78,6 @@ def _is_occasion(match: Match, level: Level) -> bool:
 
 
 def _is_known(match: Match, level: Level) -> bool:
-    """Returns whether the series or one of the teams is listed."""
     series = _plain(match.series)
     if any(series.startswith(_plain(known)) for known in level.series.get(match.sport, ())):
         return True

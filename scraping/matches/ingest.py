@@ -36,8 +36,6 @@ MAX_LATENCY_MS = 2**31 - 1  # the limit of the column
 
 @dataclass(frozen=True)
 class Attempt:
-    """The attempt that read the payload."""
-
     worker_id: str
     captured_at: datetime
     had_failures: bool
@@ -55,8 +53,6 @@ class Attempt:
 
 @dataclass(frozen=True)
 class IngestResult:
-    """The effect of a payload on its match."""
-
     sequence: int
     is_changed: bool
     events: EventChanges

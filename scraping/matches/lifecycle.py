@@ -78,7 +78,6 @@ def resume(*, match_id: int, actor: str, now: datetime, reason: str = "resumed")
 
 
 def mark_stale(match_id: int) -> None:
-    """Marks a live match without updates as stale."""
     read = Match.objects.filter(pk=match_id, scraper_status__in=(ScraperStatus.ACTIVE, ScraperStatus.UNKNOWN))
     read.update(scraper_status=ScraperStatus.STALE)
 

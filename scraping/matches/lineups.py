@@ -28,8 +28,6 @@ class PointInTimeError(Exception):
 
 @dataclass(frozen=True)
 class LineupResult:
-    """The effect of a reading of line-ups."""
-
     snapshot_type: SnapshotType | None  # None: it was neither from before the start nor from after the end
     changed_sides: tuple[str, ...] = ()
     refusal: str = ""

@@ -193,7 +193,6 @@ def outdated(now: datetime, limit: int | None) -> list[MatchArchive]:
 
 
 def remove(rows: Sequence[MatchArchive]) -> int:
-    """Deletes rows, then their files."""
     if rows:
         with transaction.atomic():
             MatchArchive.objects.filter(pk__in=[row.pk for row in rows]).delete()

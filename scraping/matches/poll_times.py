@@ -33,8 +33,6 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class NextPoll:
-    """The next poll of a match at one source, and the poll history that it was planned from."""
-
     at: datetime
     seconds: float
     reason: str
@@ -147,7 +145,6 @@ def start_substitute(refs: QuerySet[MatchRef], now: datetime) -> int:
 
 
 def stop_substitute(refs: QuerySet[MatchRef]) -> int:
-    """Ends what `start_substitute` began."""
     return refs.update(is_watched=False, next_poll_at=None, called_in_at=None)
 
 

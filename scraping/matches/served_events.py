@@ -22,8 +22,6 @@ UNSPECIFIED = ("", None, "other")
 
 @dataclass(frozen=True)
 class RankedSource:
-    """A source of a match, as far as precedence among its sources is concerned."""
-
     source_id: int
     key: str
     weight: int
@@ -40,7 +38,6 @@ class RankedSource:
 
 
 def is_recent(ref: MatchRef, *, now: datetime) -> bool:
-    """Returns whether the match was read at this source not long ago."""
     tolerance = timedelta(seconds=max(RECENT_SECONDS, RECENT_INTERVALS * ref.polling_interval_seconds))
     return ref.captured_at is not None and now - ref.captured_at <= tolerance
 

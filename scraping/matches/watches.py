@@ -44,7 +44,6 @@ def memory_shortage(now: datetime) -> str:
 
 
 def memory_by_worker(now: datetime) -> list[str]:
-    """Returns the memory that each worker uses, for the log."""
     return [
         f"{worker.worker_id}: {worker.memory_bytes // MEGABYTE} MB in {worker.process_count} processes, "
         f"{worker.page_count} pages, {worker.free_memory_bytes // MEGABYTE} MB free on its machine"

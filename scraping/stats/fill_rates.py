@@ -112,8 +112,6 @@ def add(fills: Mapping[tuple[Any, ...], Sequence[int]]) -> int:
 
 @dataclass(frozen=True)
 class FallenField:
-    """A field that a source fills less often than it used to."""
-
     source: Source
     payload_schema: str
     field: str

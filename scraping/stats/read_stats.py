@@ -103,7 +103,6 @@ class Cost(NamedTuple):
 
 
 def add_costs(costs: Mapping[tuple[Any, ...], Sequence[int]]) -> int:
-    """Adds to the daily sums, by source id and day."""
     return add_up(SourceDay, by=("source", "day"), sums=SUMS, rows=costs)
 
 
@@ -135,7 +134,6 @@ class ReadStats:
             _blocked_total.labels(kind).inc(number)
 
     def payload(self, source: str, payload: Payload) -> None:
-        """Counts the completeness of a payload."""
         schema, starts_at = schema_of(payload), bucket_start(payload.captured_at, BUCKET_SECONDS)
         integrity = payload.integrity
         with self._lock:
@@ -152,7 +150,6 @@ class ReadStats:
         null_rates.put(f"{source}_{payload.source_event_id}", integrity.null_field_rate)
 
     def unknown(self, source: str, read: Payload | Lineups | Figures) -> None:
-        """Counts the values that no schema knows."""
         with self._lock:
             for one in read.unknown:
                 key = source, read.payload_schema, one.path, one.value

@@ -41,7 +41,6 @@ class Budget:
 
     @property
     def is_scarce(self) -> bool:
-        """An alert is due."""
         return self.percent >= ALERT_PERCENT
 
 

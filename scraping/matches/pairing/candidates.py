@@ -25,8 +25,6 @@ _VERSUS = re.compile(r"\s+(?:vs?\.?|versus|@|-|\u2013)\s+", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Candidate:
-    """A match that may turn out to be another one."""
-
     match_id: int
     facts: Facts
     state: State  # the part of its state that has the teams

@@ -40,8 +40,6 @@ class PairOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts about a match that the comparison uses."""
-
     sport: str
     teams: tuple[TeamName, TeamName] | None = None
     start: datetime | None = None

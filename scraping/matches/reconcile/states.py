@@ -23,8 +23,6 @@ MERGED = ("metadata", "score")  # objects that a partial state may have half of
 
 @dataclass(frozen=True)
 class SourceView:
-    """The latest state at one source."""
-
     source: str
     weight: int
     captured_at: datetime
@@ -54,7 +52,6 @@ class Reconciled:
 
 
 def only_source(view: SourceView) -> Reconciled:
-    """Returns the state of a match that has one source."""
     entry = {"source": view.source, "confidence": view.confidence, "timestamp": as_utc_iso(view.captured_at)}
     state = oriented(view.state, is_crossed=view.is_crossed)
     return Reconciled(dict(state), {field: dict(entry) for field in state})
