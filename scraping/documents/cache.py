@@ -50,6 +50,10 @@ def reading_database() -> Iterator[None]:
         availability.database.report(error)
 
 
+class _UnknownNameError(Exception):
+    """No match has the requested name."""
+
+
 class DocumentCache:
     """Safe to use from many threads."""
 
@@ -119,12 +123,12 @@ class DocumentCache:
         def load() -> str:
             row = queries.find_match(name)
             if row is None:
-                raise LookupError(name)
+                raise _UnknownNameError
             return encode(CachedMatch.from_row(row)).decode()
 
         try:
             text = self.derived(question, self.short_version(), load, what=f"match {name[:MAX_NAME_LENGTH]}")
-        except LookupError:
+        except _UnknownNameError:
             self._absent.add(name)
             with self._lock:
                 self._derived.pop(question, None)
