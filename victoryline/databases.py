@@ -9,9 +9,6 @@ from victoryline.configuration import Config
 from victoryline.pool.connections import Limits
 
 CONNECT_SECONDS = 5
-# Our statements take milliseconds. PostgreSQL's JIT compiles those that it expects to take long, a quarter of a second
-# each time, and the scheduler runs such a query twice a second.
-NO_JIT = "-c jit=off"
 
 
 def databases(config: Config) -> dict[str, dict[str, Any]]:
@@ -34,6 +31,16 @@ def _sqlite(config: Config) -> dict[str, Any]:
 
 def _postgresql(config: Config) -> dict[str, Any]:
     url = urlsplit(config.database_url)
+    answer_ms = config.db_answer_seconds * 1000
+    server_settings = {
+        # Shorter than the client's timeouts: the server reports the reason and undoes the statement.
+        "statement_timeout": answer_ms * 3 // 4,
+        "lock_timeout": answer_ms // 2,
+        "idle_in_transaction_session_timeout": 60_000,
+        # Our statements take milliseconds. PostgreSQL's JIT compiles those that it expects to take long, a quarter of a
+        # second each time, and the scheduler runs such a query twice a second.
+        "jit": "off",
+    }
     return {
         "ENGINE": "victoryline.pool",
         "NAME": unquote(url.path.lstrip("/")),
@@ -46,7 +53,7 @@ def _postgresql(config: Config) -> dict[str, Any]:
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
-            "options": f"{_server_limits(config)} {NO_JIT}",
+            "options": " ".join(f"-c {name}={value}" for name, value in server_settings.items()),
             **dict(parse_qsl(url.query)),
         },
         "POOL": Limits(
@@ -56,12 +63,3 @@ def _postgresql(config: Config) -> dict[str, Any]:
             wait_seconds=config.db_connection_timeout_seconds,
         ),
     }
-
-
-def _server_limits(config: Config) -> str:
-    """Server-side timeouts, shorter than the client's: the server reports the reason and undoes the statement."""
-    answer_ms = config.db_answer_seconds * 1000
-    return (
-        f"-c statement_timeout={answer_ms * 3 // 4} -c lock_timeout={answer_ms // 2} "
-        "-c idle_in_transaction_session_timeout=60000"
-    )

@@ -23,14 +23,16 @@ class Demo:
 
 def prepare(*, url: str, var_dir: Path) -> Demo:
     """Checks the login and the key of VAR_DIR/demo.json and replaces those that do not work."""
+    from django.utils import timezone
+
+    from apiauth import keys
+
     path = var_dir / "demo.json"
     known = read_known(path)
-    demo = Demo(
-        url=url,
-        admin_user=ADMIN_USER,
-        admin_password=_ensure_admin(known.get("admin_password", "")),
-        api_key=_ensure_key(known.get("api_key", "")),
-    )
+    password, key = _ensure_admin(known.get("admin_password", "")), known.get("api_key", "")
+    if not (key and keys.verify(key, timezone.now())):
+        key = keys.issue_demo_key()
+    demo = Demo(url=url, admin_user=ADMIN_USER, admin_password=password, api_key=key)
     write_private(path, json.dumps(asdict(demo), indent=2) + "\n")
     return demo
 
@@ -78,13 +80,3 @@ def _ensure_admin(password: str) -> str:
     user.set_password(password)
     user.save()
     return password
-
-
-def _ensure_key(key: str) -> str:
-    from django.utils import timezone
-
-    from apiauth import keys
-
-    if key and keys.verify(key, timezone.now()):
-        return key
-    return keys.issue_demo_key()

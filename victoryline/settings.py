@@ -143,7 +143,6 @@ AXES_IPWARE_PROXY_COUNT = CONFIG.trusted_proxies or None
 LANGUAGE_CODE = "en-gb"
 FORMAT_MODULE_PATH = ["victoryline.formats"]
 TIME_ZONE = "UTC"
-USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]

@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 STALLED_EXIT_CODE = 75  # EX_TEMPFAIL: start me again
 TOO_LARGE_EXIT_CODE = 76  # the same, by the memory guard
-CHECK_SECONDS = 1.0
 LOG_SECONDS = 2.0
 FRAMES_SHOWN, STACKS_LENGTH = 12, 15_000
 
@@ -66,22 +65,14 @@ class StallLimits:
 class Watchdog(threading.Thread):
     """Checks the signs registered with `watch`, once started."""
 
-    def __init__(
-        self,
-        *,
-        replace: Callable[[str], object] | None = None,
-        every_seconds: float = CHECK_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, *, every_seconds: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name="watchdog", daemon=True)
-        self._replace = replace or replace_process
         self._every_seconds, self._clock = every_seconds, clock
         self._signs: list[Sign] = []
         self._seen: dict[tuple[int, str], tuple[Hashable, float]] = {}  # value, and since when it is the same
         self._checked_at = clock()
         self._awake = 0.0
         self._end_at: float | None = None
-        self._stopping = threading.Event()
 
     def watch(self, sign: Sign) -> None:
         self._signs = [*self._signs, sign]  # a new list: the thread may be in the middle of the old one
@@ -90,13 +81,10 @@ class Watchdog(threading.Thread):
         """Sets the deadline of a stopping process; signs are no longer checked."""
         self._end_at = self._awake + seconds
 
-    def stop(self) -> None:
-        self._stopping.set()
-
     def run(self) -> None:
-        while not self._stopping.wait(self._every_seconds):
-            if reason := self.check():
-                self._replace(reason)
+        while not (reason := self.check()):
+            time.sleep(self._every_seconds)
+        replace_process(reason)
 
     def check(self) -> str:
         """Returns a description of what has stalled; empty if nothing has."""

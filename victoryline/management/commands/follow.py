@@ -39,14 +39,12 @@ class Command(BaseCommand):
             raise CommandError(NO_KEY)
         for name in ("victoryline_client", "httpx"):
             logging.getLogger(name).setLevel(logging.WARNING)  # the terminal shows the same
+        stream = getattr(self.stdout, "_out", sys.stdout)  # inside Django's wrapper, which would end every line
         try:
             with Client(url, key) as client:
-                error = run(client, options, self._stream())
+                error = run(client, options, stream)
         except ValueError as invalid:
             raise CommandError(str(invalid)) from invalid
         if error:
             raise CommandError(error)
 
-    def _stream(self) -> Any:
-        """Returns the stream inside Django's wrapper, which would add an end to every line."""
-        return getattr(self.stdout, "_out", sys.stdout)
