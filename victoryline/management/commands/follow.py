@@ -47,4 +47,3 @@ class Command(BaseCommand):
             raise CommandError(str(invalid)) from invalid
         if error:
             raise CommandError(error)
-
