@@ -224,8 +224,8 @@ class Sessions:
 
     def _open_session(self, site: Site) -> Session:
         session_id, now = secrets.token_hex(8), self._clock()
-        choice = self._pools[site.key].take(now) if site.uses_proxy else None
-        proxy = choice.proxy.for_session(session_id, seconds=self._plan.sticky_seconds) if choice else None
+        proxy, is_quarantined = self._pools[site.key].take(now) if site.uses_proxy else (None, False)
+        proxy = proxy.for_session(session_id, seconds=self._plan.sticky_seconds) if proxy else None
         session = Session(
             site,
             self.host,
@@ -237,7 +237,7 @@ class Sessions:
         )
         self._open[session_id] = session
         _opened.labels(site.key, session.geo).inc()
-        if choice is not None and choice.is_quarantined:
+        if is_quarantined:
             _all_quarantined.labels(site.key).inc()
             logger.warning(
                 "Every proxy is in quarantine at %s: the one that is released first is used. Add proxies "

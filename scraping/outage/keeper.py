@@ -159,8 +159,9 @@ class OutageKeeper(threading.Thread):
 
     def _adopt(self) -> None:
         """Takes over the spool files of workers that died in an outage."""
-        adopted = self.spool.adopt()
-        self.matches.restore(adopted, interval_seconds=self._policies.pace.baseline_seconds, now=time.monotonic())
+        interval = self._policies.pace.baseline_seconds
+        for match in self.spool.adopt():
+            self.matches.get_or_add(match, interval_seconds=interval, now=time.monotonic())
         if len(self.spool):
             self._enter_outage("updates of an earlier outage wait")  # nothing new is read before they are written
 
@@ -268,7 +269,7 @@ class OutageKeeper(threading.Thread):
 
     def _report_loss(self) -> None:
         _outages_total.inc()
-        self.spool.hold(self.matches.matches())
+        self.spool.hold([one.match for one in tuple(self.matches.values())])
         logger.error(
             "The database is away: %s. %d matches are polled on; what they show is kept on disk and written later",
             self._reason,

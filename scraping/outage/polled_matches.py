@@ -5,8 +5,6 @@ These are the matches it read lately, with the facts that reading them without a
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -67,15 +65,11 @@ class PolledMatch:
         self.due_at = now + max(pause, retry_after_seconds or 0.0)
 
 
-class PolledMatches:
-    """Shared by the task threads, which add to it, and the keeper, which polls from it."""
+class PolledMatches(dict[int, PolledMatch]):
+    """The matches by the id of their ref. Task threads add to it, the keeper polls from it; each step is atomic."""
 
-    def __init__(self) -> None:
-        self._matches: dict[int, PolledMatch] = {}
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._matches)
+    def get_or_add(self, match: HeldMatch, *, interval_seconds: float, now: float) -> PolledMatch:
+        return self.setdefault(match.ref_id, PolledMatch(match, interval_seconds, now))
 
     def stored(self, match: HeldMatch, payload: Payload, *, interval_seconds: float, now: float) -> None:
         """Sets the reading of the match that the database has."""
@@ -83,31 +77,12 @@ class PolledMatches:
         one.match, one.interval_seconds = match, interval_seconds
         one.set_reading(payload, now)
 
-    def restore(self, matches: Iterable[HeldMatch], *, interval_seconds: float, now: float) -> None:
-        """Adds the matches of a worker that has ended."""
-        for match in matches:
-            self.get_or_add(match, interval_seconds=interval_seconds, now=now)
-
-    def get_or_add(self, match: HeldMatch, *, interval_seconds: float, now: float) -> PolledMatch:
-        with self._lock:
-            return self._matches.setdefault(match.ref_id, PolledMatch(match, interval_seconds, now))
-
-    def matches(self) -> list[HeldMatch]:
-        with self._lock:
-            return [one.match for one in self._matches.values()]
-
-    def forget(self, ref_id: int) -> None:
-        with self._lock:
-            self._matches.pop(ref_id, None)
-
     def forget_old(self, now: float) -> None:
         """Outside an outage: removes the matches that other workers read now."""
-        with self._lock:
-            for ref_id, one in tuple(self._matches.items()):
-                if now - one.read_at > max(KEPT_SECONDS, 3 * one.interval_seconds):
-                    del self._matches[ref_id]
+        for ref_id, one in tuple(self.items()):
+            if now - one.read_at > max(KEPT_SECONDS, 3 * one.interval_seconds):
+                self.pop(ref_id, None)
 
     def due(self, now: float) -> list[PolledMatch]:
         """Returns the matches to be read now, the longest waiting first."""
-        with self._lock:
-            return sorted((one for one in self._matches.values() if one.due_at <= now), key=lambda one: one.due_at)
+        return sorted((one for one in tuple(self.values()) if one.due_at <= now), key=lambda one: one.due_at)

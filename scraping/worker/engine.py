@@ -96,7 +96,7 @@ class Engine:
     def stop_outage_reads(self, ref_id: int) -> None:
         """The breaker of this match is open: it is not read during an outage of the database either."""
         if self.keeper is not None:
-            self.keeper.matches.forget(ref_id)
+            self.keeper.matches.pop(ref_id, None)
 
     def last_payload(self, ref_id: int) -> Payload | None:
         """Returns the payload of this match that this worker wrote last."""

@@ -144,12 +144,6 @@ class _ProxyState:
 
 
 @dataclass(frozen=True)
-class ProxyChoice:
-    proxy: Proxy
-    is_quarantined: bool  # all of them were: this one would have been released first
-
-
-@dataclass(frozen=True)
 class FailureOutcome:
     """The consequences of a failure."""
 
@@ -164,17 +158,17 @@ class ProxyPool:
         self._states = {proxy.hash: _ProxyState(proxy) for proxy in proxies}
         self._quarantine_seconds = quarantine_seconds
 
-    def take(self, now: float) -> ProxyChoice | None:
-        """Returns the least recently used proxy; if all are in quarantine, the one that is released first."""
+    def take(self, now: float) -> tuple[Proxy | None, bool]:
+        """Returns the least recently used proxy, and whether all are in quarantine: then the first to be released."""
         if not self._states:
-            return None
+            return None, False
         available = [one for one in self._states.values() if one.quarantined_until <= now]
         if available:
             chosen = min(available, key=lambda one: one.last_used)
         else:
             chosen = min(self._states.values(), key=lambda one: one.quarantined_until)
         chosen.last_used = now
-        return ProxyChoice(chosen.proxy, is_quarantined=not available)
+        return chosen.proxy, not available
 
     def succeeded(self, proxy_hash: str, now: float) -> None:
         """Records a success. Offences are cleared after as long without one as the last quarantine took."""

@@ -122,7 +122,7 @@ class TestLosingTheDatabase:
         engine = make(payload)
         scrape(open_task(ref), engine)
         keeper = keeper_of(engine)
-        keeper.matches.forget(ref.pk)
+        keeper.matches.pop(ref.pk)
         keeper.not_stored(_match(ref), payload)
         sequence = Match.objects.get().sequence
         keeper.lost(OperationalError("gone"))

@@ -79,7 +79,7 @@ class TestPolledMatches:
 
     def test_failures_slow_a_match_down_up_to_a_minute(self) -> None:
         held = PolledMatches()
-        held.restore([MATCH], interval_seconds=2.5, now=0.0)
+        held.get_or_add(MATCH, interval_seconds=2.5, now=0.0)
         one = held.due(0.0)[0]
         pauses = []
         for _ in range(8):
@@ -91,7 +91,7 @@ class TestPolledMatches:
 
     def test_honours_retry_after(self) -> None:
         held = PolledMatches()
-        held.restore([MATCH], interval_seconds=2.5, now=0.0)
+        held.get_or_add(MATCH, interval_seconds=2.5, now=0.0)
         held.due(0.0)[0].add_failure(0.0, retry_after_seconds=90)
         assert held.due(89.0) == []
         assert len(held.due(90.0)) == 1
@@ -99,5 +99,5 @@ class TestPolledMatches:
     def test_restoring_does_not_replace_a_known_match(self) -> None:
         held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=0.0)
-        held.restore([MATCH], interval_seconds=9.0, now=0.0)
+        held.get_or_add(MATCH, interval_seconds=9.0, now=0.0)
         assert held.due(0.0)[0].interval_seconds == 2.5
