@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,11 @@ from scraping.browser.egress.upstream_proxies import ProxyPlan
 from scraping.browser.health import HealthMonitor, RecyclePolicy
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.launcher import BrowserOptions
-from scraping.browser.memory_guard import MemoryGuard, MemoryLimits
+from scraping.browser.memory_guard import MEGABYTE, MemoryGuard, MemoryLimits
 from scraping.browser.sessions import Sessions
-from scraping.configuration.policies import Policies
+from scraping.configuration import policies
 from scraping.documents.publisher import publisher
+from scraping.matches.watches import MIN_FREE_MEMORY_MB
 from scraping.outage.keeper import OutageKeeper
 from scraping.outage.spool import Spool, SpoolLimits
 from scraping.reading.reader import Reader
@@ -35,12 +36,15 @@ from scraping.worker.engine import Engine
 from scraping.worker.heartbeat import Heartbeat, watch_loop, watch_worker
 from scraping.worker.scrape import scrape
 from scraping.worker.upkeep import CommandRunner, DiskGuard, TokenWatch
+from victoryline.configuration import Config
 from victoryline.lib.hint_broker import QUEUE
 from victoryline.lib.watchdog import StallLimits, Watchdog
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 DueHints = Callable[[int, datetime], list[dramatiq.Message[None]]]
+
+HEARTBEATS_PER_LEASE = 5  # four may fail before the lease of a task ends
 
 _engine: Engine | None = None
 
@@ -90,22 +94,10 @@ def start_on_loop(coroutine: Coroutine[Any, Any, None]) -> None:
 @dataclass(frozen=True)
 class WorkerOptions:
     worker_id: str
-    threads: int
-    heartbeat_seconds: float
+    config: Config
     browser: BrowserOptions
-    policies: Policies
-    spool_dir: Path
-    spool_limits: SpoolLimits
-    min_free_disk_mb: int
     stall_limits: StallLimits
-    recycle_policy: RecyclePolicy
-    memory: MemoryLimits
-    min_free_memory_bytes: int
-    own_temp_dir: Path | None = None
-    has_adaptive_timeouts: bool = True
-    proxies: ProxyPlan = field(default_factory=ProxyPlan)
-    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)  # of token services, by source
-    token_degraded_seconds: float = 300.0
+    temp_dir: Path
 
 
 class EngineParts(dramatiq.Middleware):
@@ -122,43 +114,43 @@ class EngineParts(dramatiq.Middleware):
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         global _engine  # noqa: PLW0603 - a worker process has exactly one engine
-        options, worker_id = self._options, self._options.worker_id
+        options, worker_id, config = self._options, self._options.worker_id, self._options.config
         self._sessions = sessions = run_on_loop(self._make_sessions())
         loop_thread = get_event_loop_thread()
         assert loop_thread is not None
         loop = loop_thread.loop
         read_stats = ReadStats()
-        tokens = Tokens(options.credentials)
+        tokens = Tokens(dict(pair.split("=", 1) for pair in config.source_credentials.split()))
         reader = Reader(sessions, run_on_loop, start_on_loop, observer=read_stats, tokens=tokens)
+        spool_limits = SpoolLimits(config.max_queue_size, config.max_queue_size_mb * MEGABYTE)
         keeper = OutageKeeper(
             worker_id=worker_id,
             reader=reader,
-            policies=options.policies,
-            spool=Spool(options.spool_dir, name=worker_id, limits=options.spool_limits),
-            threads=options.threads,
+            policies=policies.current(),
+            spool=Spool(config.var_dir / "spool", name=worker_id, limits=spool_limits),
+            threads=config.worker_threads,
             running_tasks=lambda: _engine.held_tasks() if _engine else [],
         )
         _engine = Engine(
             worker_id=worker_id,
             reader=reader,
-            policies=options.policies,
+            policies=policies.current(),
             keeper=keeper,
-            disk=DiskGuard(options.spool_dir.parent, min_free_mb=options.min_free_disk_mb, worker_id=worker_id),
+            disk=DiskGuard(config.var_dir, min_free_mb=config.min_free_disk_mb, worker_id=worker_id),
             read_stats=read_stats,
         )
         keeper.start()
-        memory = MemoryGuard(
-            sessions.host,
-            options.memory,
-            on_loop=loop.call_soon_threadsafe,
-            min_free_bytes=options.min_free_memory_bytes,
-        )
         self._heartbeat = Heartbeat(
             _engine,
             sessions,
-            every_seconds=options.heartbeat_seconds,
-            memory=memory,
-            tokens=TokenWatch(tokens, worker_id=worker_id, degraded_seconds=options.token_degraded_seconds),
+            every_seconds=config.task_lease_seconds / HEARTBEATS_PER_LEASE,
+            memory=MemoryGuard(
+                sessions.host,
+                MemoryLimits(config.memory_soft_limit_mb * MEGABYTE, config.memory_hard_limit_mb * MEGABYTE),
+                on_loop=loop.call_soon_threadsafe,
+                min_free_bytes=MIN_FREE_MEMORY_MB * MEGABYTE,
+            ),
+            tokens=TokenWatch(tokens, worker_id=worker_id, degraded_seconds=config.token_degraded_seconds),
             commands=CommandRunner(sessions, worker_id=worker_id, on_loop=loop.call_soon_threadsafe),
         )
         self._heartbeat.start()
@@ -184,16 +176,21 @@ class EngineParts(dramatiq.Middleware):
         publisher.stop()
 
     async def _make_sessions(self) -> Sessions:
-        options = self._options
+        config = self._options.config
+        policy = RecyclePolicy(
+            max_pages=config.browser_max_pages,
+            max_age_seconds=config.scraper_max_lifetime_hours * 3600.0,
+            hung_seconds=config.browser_hung_seconds,
+        )
         host = BrowserHost(
-            options.browser,
+            self._options.browser,
             self._report_launch,
-            recycle_policy=options.recycle_policy,
-            own_temp_dir=options.own_temp_dir,
-            has_adaptive_timeouts=options.has_adaptive_timeouts,
+            recycle_policy=policy,
+            own_temp_dir=self._options.temp_dir,
+            has_adaptive_timeouts=config.enable_adaptive_timeouts,
         )
         HealthMonitor(host).start()
-        return Sessions(host, options.proxies)
+        return Sessions(host, ProxyPlan.of(config))
 
     def _report_launch(self, launch: Replacement) -> None:
         level = logging.INFO if launch.launches == 1 else logging.WARNING
@@ -241,7 +238,7 @@ class WorkerProcess:
         dramatiq.actor(broker=broker, queue_name=QUEUE)(run_task)
         if hasattr(broker, "own_hints"):  # the Redis broker; the in-process broker is always reachable
             broker.own_hints = partial(hints_from_journal, due_hints)
-        self._dramatiq = dramatiq.Worker(broker, worker_threads=options.threads, worker_timeout=100)
+        self._dramatiq = dramatiq.Worker(broker, worker_threads=options.config.worker_threads, worker_timeout=100)
 
     def start(self) -> None:
         self._dramatiq.start()

@@ -16,13 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from monitoring.alerts.channels import configured
 from monitoring.alerts.delivery import DeliveryThreads
 from monitoring.metrics.exposition import start_worker_metrics
-from scraping.browser.egress.upstream_proxies import ProxyPlan
-from scraping.browser.health import RecyclePolicy
 from scraping.browser.launcher import BrowserOptions
-from scraping.browser.memory_guard import MEGABYTE, MemoryLimits
-from scraping.configuration import policies
-from scraping.matches.watches import MIN_FREE_MEMORY_MB
-from scraping.outage.spool import SpoolLimits
 from scraping.scheduler import hint
 from scraping.worker.heartbeat import watch_thread
 from scraping.worker.process import WorkerOptions, WorkerProcess
@@ -40,8 +34,6 @@ from victoryline.lib.hint_broker import install_broker
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
 from victoryline.lib.watchdog import Sign, Watchdog
-
-HEARTBEATS_PER_LEASE = 5  # four may fail before the lease of a task ends
 
 
 class Command(BaseCommand):
@@ -95,29 +87,7 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
         cdp_endpoint=config.scraper_cdp_endpoint,
         has_stealth=config.scraper_stealth,
     )
-    options = WorkerOptions(
-        worker_id,
-        config.worker_threads,
-        config.task_lease_seconds / HEARTBEATS_PER_LEASE,
-        browser,
-        policies.current(),
-        spool_dir=config.var_dir / "spool",
-        spool_limits=SpoolLimits(config.max_queue_size, config.max_queue_size_mb * 1024 * 1024),
-        min_free_disk_mb=config.min_free_disk_mb,
-        stall_limits=stall_limits(config),
-        recycle_policy=RecyclePolicy(
-            max_pages=config.browser_max_pages,
-            max_age_seconds=config.scraper_max_lifetime_hours * 3600.0,
-            hung_seconds=config.browser_hung_seconds,
-        ),
-        memory=MemoryLimits(config.memory_soft_limit_mb * MEGABYTE, config.memory_hard_limit_mb * MEGABYTE),
-        min_free_memory_bytes=MIN_FREE_MEMORY_MB * MEGABYTE,
-        own_temp_dir=temp_dir,
-        has_adaptive_timeouts=config.enable_adaptive_timeouts,
-        proxies=ProxyPlan.of(config),
-        credentials=dict(pair.split("=", 1) for pair in config.source_credentials.split()),
-        token_degraded_seconds=config.token_degraded_seconds,
-    )
+    options = WorkerOptions(worker_id, config, browser, stall_limits(config), temp_dir)
     return WorkerProcess(broker, options, watchdog, due_hints=hint.own_hints)
 
 
