@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Count, Q, QuerySet
 
@@ -45,22 +45,13 @@ COUNTED = {
 }
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """Counts of measurements: all, with the scraper up, in play, and in play with fresh data."""
 
     measurements: int = 0
     up: int = 0
     in_play: int = 0
     fresh: int = 0
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.measurements + other.measurements,
-            self.up + other.up,
-            self.in_play + other.in_play,
-            self.fresh + other.fresh,
-        )
 
 
 @dataclass(frozen=True)
@@ -119,16 +110,15 @@ class WindowTotals:
     totals: Totals
 
     def as_document(self) -> dict[str, Any]:
-        results = {
-            each.name: {
+        document: dict[str, Any] = {"hours_counted": self.hours_counted}
+        for each in objectives_of(self.totals):
+            document[each.name] = {
                 "target": each.target,
                 "ratio": None if each.ratio is None else round(each.ratio, 5),
                 "is_met": each.is_met,
                 "measurements": each.total,
             }
-            for each in objectives_of(self.totals)
-        }
-        return {"hours_counted": self.hours_counted, **results}
+        return document
 
 
 class HourlyTotals:
@@ -153,14 +143,6 @@ class HourlyTotals:
     def _read(self, now: datetime) -> dict[str, WindowTotals]:
         last_hour = self._count(now - HOUR, now)
         this_hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        self._catch_up(this_hour)
-        day = sum(self._hours.values(), self._count(this_hour, now))
-        return {
-            "1h": WindowTotals(1, last_hour),
-            "24h": WindowTotals(1 + len(self._hours), day),
-        }
-
-    def _catch_up(self, this_hour: datetime) -> None:
         wanted = [this_hour - number * HOUR for number in range(1, DAY_HOURS)]
         self._hours = {hour: self._hours[hour] for hour in wanted if hour in self._hours}
         end = time.monotonic() + CATCH_UP_SECONDS
@@ -168,6 +150,11 @@ class HourlyTotals:
             self._hours[hour] = self._count(hour, hour + HOUR)
             if time.monotonic() > end:
                 break
+        day = zip(self._count(this_hour, now), *self._hours.values(), strict=True)
+        return {
+            "1h": WindowTotals(1, last_hour),
+            "24h": WindowTotals(1 + len(self._hours), Totals(*map(sum, day))),
+        }
 
 
 hourly_totals = HourlyTotals()

@@ -78,6 +78,12 @@ AUDITED = (
     Audited(key_revoked, "key_revoked", UNNAMED_OPERATOR, REQUESTED, "prefix"),
     Audited(signing_key_rotated, "signing_key_rotated", UNNAMED_OPERATOR, REQUESTED, "kid"),
 )
+# Signals about a match that raise an alert. The summary is made of the match's name and the values of the signal.
+RAISING: tuple[tuple[Signal, AlertKind, Severity, str], ...] = (
+    (signals.match_paused, alert_keys.PAUSED, Severity.WARNING, "{match} is paused: {reason}"),
+    (signals.match_incomplete, alert_keys.INCOMPLETE, Severity.WARNING, "{match} has ended without {missing}"),
+    (signals.layout_lost, alert_keys.LAYOUT, Severity.CRITICAL, "The page of {match} has changed: {reason}"),
+)
 # Signals that close an alert: its kind, and the value of the signal that is its subject.
 CLOSING: tuple[tuple[Signal, AlertKind, str], ...] = (
     (signals.match_resumed, alert_keys.PAUSED, "match_id"),
@@ -115,10 +121,10 @@ def _match_name(match_id: int | None) -> str:
 
 
 def _json_safe(values: Mapping[str, Any]) -> dict[str, str | int | float | bool | None]:
-    """Returns the values of a signal with anything that JSON cannot hold as text."""
+    """Returns the values of a signal, with lists and anything that JSON cannot hold as text."""
+    texts = {key: ", ".join(value) if isinstance(value, list) else value for key, value in values.items()}
     return {
-        key: value if isinstance(value, str | int | float | bool | None) else str(value)
-        for key, value in values.items()
+        key: value if isinstance(value, str | int | float | bool | None) else str(value) for key, value in texts.items()
     }
 
 
@@ -148,12 +154,22 @@ def _record(
     )
 
 
+def _raise(
+    kind: AlertKind, severity: Severity, text: str, *, now: datetime, match_id: int, reason: str = "", **values: Any
+) -> None:
+    detail = {"match_id": match_id, "reason": reason, **_json_safe(values)}
+    summary = text.format(match=_match_name(match_id), **detail)
+    raise_alert(kind.of(match_id), severity, summary, detail, now)
+
+
 def _close(kind: AlertKind, subject: str, *, now: datetime, **values: Any) -> None:
     close_alert(kind.of(values[subject]), now)
 
 
 for _rule in AUDITED:
     receives(_rule.signal, f"record_{_rule.action}_{_rule.outcome or ''}")(_rule.record)
+for _signal, _kind, _severity, _text in RAISING:
+    receives(_signal, f"raise_{_kind}")(partial(_raise, _kind, _severity, _text))
 for _signal, _kind, _subject in CLOSING:
     receives(_signal, f"close_{_kind}_{_subject}")(partial(_close, _kind, _subject))
 
@@ -169,27 +185,6 @@ def record_death(*, now: datetime, task_id: int, match_id: int | None, reason: s
     name = _match_name(match_id) if match_id else job_name or f"the list of matches at {source}"
     detail = {"task_id": task_id, "match_id": match_id, "reason": reason, **_json_safe(more)}
     raise_alert(key, Severity.CRITICAL, f"A task of {name} is dead: {reason}", detail, now)
-
-
-@receives(signals.match_paused)
-def raise_pause(*, now: datetime, match_id: int, reason: str = "", actor: str = "", **more: Any) -> None:
-    detail = {"match_id": match_id, "reason": reason, **_json_safe(more)}
-    summary = f"{_match_name(match_id)} is paused: {reason}"
-    raise_alert(alert_keys.PAUSED.of(match_id), Severity.WARNING, summary, detail, now)
-
-
-@receives(signals.match_incomplete)
-def raise_incomplete(*, now: datetime, match_id: int, missing: list[str], **_: Any) -> None:
-    summary = f"{_match_name(match_id)} has ended without {', '.join(missing)}"
-    detail = {"match_id": match_id, "missing": ", ".join(missing)}
-    raise_alert(alert_keys.INCOMPLETE.of(match_id), Severity.WARNING, summary, detail, now)
-
-
-@receives(signals.layout_lost)
-def raise_lost_layout(*, now: datetime, match_id: int, failures: int, reason: str = "", **_: Any) -> None:
-    detail = {"match_id": match_id, "failures": failures, "reason": reason}
-    summary = f"The page of {_match_name(match_id)} has changed: {reason}"
-    raise_alert(alert_keys.LAYOUT.of(match_id), Severity.CRITICAL, summary, detail, now)
 
 
 @receives(signals.importance_set)

@@ -107,13 +107,7 @@ def _degraded(freshness: Freshness) -> str:
     return f"{freshness.late} of {freshness.count} live {matches} {are} {DEGRADED_FROM_SECONDS:.0f} s old or older"
 
 
-@dataclass(frozen=True)
-class _Memory:
-    state: GradeState
-    at: datetime
-
-
-_memory: _Memory | None = None
+_memory: tuple[GradeState, datetime] | None = None
 
 
 def update_grade(now: datetime) -> int:
@@ -121,7 +115,7 @@ def update_grade(now: datetime) -> int:
     global _memory  # noqa: PLW0603 - the only state that the leader keeps between two intervals
     previous = _with_memory(stored_grade(), now)
     state = assess(previous, live_ages(now), last_success_at(), now)
-    _memory = _Memory(state, now)
+    _memory = (state, now)
     if state.grade == previous.grade or not _write_change(previous.grade, state, now):
         return 0
     _announce(previous.grade, state, now)
@@ -129,11 +123,11 @@ def update_grade(now: datetime) -> int:
 
 
 def _with_memory(stored: GradeState, now: datetime) -> GradeState:
-    known = _memory
-    if known is None or known.state.grade != stored.grade:
+    if _memory is None or _memory[0].grade != stored.grade:
         return stored
-    is_last_interval = 0 <= (now - known.at).total_seconds() <= MEMORY_SECONDS
-    return replace(stored, calm_intervals=known.state.calm_intervals if is_last_interval else 0)
+    known, at = _memory
+    is_last_interval = 0 <= (now - at).total_seconds() <= MEMORY_SECONDS
+    return replace(stored, calm_intervals=known.calm_intervals if is_last_interval else 0)
 
 
 def _write_change(previous: Grade, state: GradeState, now: datetime) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from itertools import groupby
 
 from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
@@ -42,17 +41,13 @@ def _row(watched: WatchedScraper, evaluation: Evaluation) -> HealthLog:
         timestamp=now,
         health_status=health_of(watched, now),
         error_count=scraper.error_count,
-        memory_mb=_two_places(shares.memory_bytes(scraper) / MEGABYTE),
-        cpu_percent=_two_places(shares.cpu_percent(scraper)),
+        memory_mb=round(shares.memory_bytes(scraper) / MEGABYTE, 2),
+        cpu_percent=round(shares.cpu_percent(scraper), 2),
         update_latency_ms=scraper.last_latency_ms,
-        polling_interval_seconds=_two_places(scraper.polling_interval),
+        polling_interval_seconds=round(scraper.polling_interval, 2),
         uptime_seconds=max(0, int((now - scraper.start_time).total_seconds())),
         last_update_age_seconds=max(0, int(scraper.staleness_seconds(now))),
     )
-
-
-def _two_places(value: float) -> Decimal:
-    return Decimal(str(round(value, 2)))
 
 
 class Thinning:

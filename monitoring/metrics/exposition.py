@@ -59,20 +59,11 @@ class DatabaseCollector(Collector):
                 connections.close_all()
 
 
-class _ProcessCollector(Collector):
-    """Metrics of this process: requests, Python, the database driver (django_prometheus registers them)."""
-
-    def describe(self) -> Iterable[Metric]:
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        yield from REGISTRY.collect()
-
-
 def registry(*, closes_connections: bool = False) -> CollectorRegistry:
+    """Returns the metrics of the database and of this process (requests, Python, the database driver)."""
     both = CollectorRegistry(auto_describe=False)
     both.register(DatabaseCollector(closes_connections=closes_connections))
-    both.register(_ProcessCollector())
+    both.register(REGISTRY)
     return both
 
 

@@ -51,7 +51,9 @@ class Command(BaseCommand):
         for alert in alerts:
             minutes = (now - alert.opened_at).total_seconds() / 60
             self.stdout.write(f"{alert.severity:8} {minutes:5.0f} min  {one_line(alert.summary)}")
-            self.stdout.write(f"{'':19} -> {kind_of(alert.key).action}{_notifications(alert)}")
+            sent = {0: "not sent yet", 1: "sent once"}.get(alert.told_count, f"sent {alert.told_count} times")
+            by = f", acknowledged by {alert.acknowledged_by}" if alert.acknowledged_by else ""
+            self.stdout.write(f"{'':19} -> {kind_of(alert.key).action} ({sent}{by})")
 
     def _send_test(self, channel: str | None) -> None:
         chosen = {key: each for key, each in configured(settings.CONFIG).items() if channel in (None, key.value)}
@@ -60,22 +62,19 @@ class Command(BaseCommand):
                 "No alert would be delivered: no such channel is configured.\n"
                 "Set ALERT_WEBHOOK_URL, or SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
             )
-        has_failed = False
+        now, has_failed = timezone.now(), False
+        summary = "This is a test, sent by `manage.py alerts --test`"
+        alert = Alert(key=alert_keys.TEST, severity=Severity.WARNING, summary=summary, opened_at=now, last_seen_at=now)
+        message = document([alert], base_url=base_url(), now=now) | {"event": "test"}
         for name, sender in chosen.items():
             try:
-                self.stdout.write(f"ok    {name.value:8} {sender.send(_test_message())}")
+                self.stdout.write(f"ok    {name.value:8} {sender.send(message)}")
             except DeliveryError as error:
                 has_failed = True
                 self.stdout.write(f"FAIL  {name.value:8} {clean(str(error))}")
                 self.stdout.write(f"{'':15}-> {CHANNEL_ADVICE[name]}")
         if has_failed:
             sys.exit(1)
-
-
-def _notifications(alert: Alert) -> str:
-    sent = {0: "not sent yet", 1: "sent once"}.get(alert.told_count, f"sent {alert.told_count} times")
-    by = f", acknowledged by {alert.acknowledged_by}" if alert.acknowledged_by else ""
-    return f" ({sent}{by})"
 
 
 def _as_json(alert: Alert) -> dict[str, Any]:
@@ -91,15 +90,3 @@ def _as_json(alert: Alert) -> dict[str, Any]:
         "acknowledged_by": alert.acknowledged_by,
         "do": kind_of(alert.key).action,
     }
-
-
-def _test_message() -> dict[str, Any]:
-    now = timezone.now()
-    alert = Alert(
-        key=alert_keys.TEST,
-        severity=Severity.WARNING,
-        summary="This is a test, sent by `manage.py alerts --test`",
-        opened_at=now,
-        last_seen_at=now,
-    )
-    return document([alert], base_url=base_url(), now=now) | {"event": "test"}

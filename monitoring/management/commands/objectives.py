@@ -14,7 +14,7 @@ from django.utils import timezone
 from monitoring import objectives
 from monitoring.objectives import Totals
 from scraping.documents.queries import find_match
-from scraping.models import Match
+from scraping.models import MatchRef
 
 WORST = 10
 
@@ -65,21 +65,13 @@ class Command(BaseCommand):
 
 
 def _worst(totals_by_match: dict[int, Totals]) -> dict[str, Totals]:
-    """Returns the matches that missed an objective, the worst first."""
-    missed = [
-        (
-            min((each.ratio or 0.0) / each.target for each in objectives.objectives_of(totals) if each.total),
-            match_id,
-            totals,
-        )
-        for match_id, totals in totals_by_match.items()
-        if any(each.is_met is False for each in objectives.objectives_of(totals))
-    ]
+    """Returns the matches that missed an objective, the worst first, by the key that `--match` accepts."""
+    missed = []
+    for match_id, totals in totals_by_match.items():
+        measured = [each for each in objectives.objectives_of(totals) if each.total]
+        if any(not each.is_met for each in measured):
+            missed.append((min((each.ratio or 0.0) / each.target for each in measured), match_id, totals))
     worst = sorted(missed, key=lambda row: row[:2])[:WORST]
-    known = Match.objects.prefetch_related("refs__source").in_bulk([match_id for _, match_id, _ in worst])
-    return {_name(known.get(match_id), match_id): totals for _, match_id, totals in worst}
-
-
-def _name(match: Match | None, match_id: int) -> str:
-    """Returns the key that `--match` and `manage.py watch` accept."""
-    return next((ref.key for ref in match.refs.all()), f"match {match_id}") if match else f"match {match_id}"
+    refs = MatchRef.objects.filter(match_id__in=[match_id for _, match_id, _ in worst]).order_by("-pk")
+    keys = {ref.match_id: ref.key for ref in refs.select_related("source")}
+    return {keys.get(match_id, f"match {match_id}"): totals for _, match_id, totals in worst}
