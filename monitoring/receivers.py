@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial, wraps
 from typing import Any
@@ -44,39 +43,22 @@ SILENCE_ACTIONS = {
 _CLOCK_MARGIN = timedelta(seconds=30)  # the first rung is recorded a little after the start of the silence
 
 
-@dataclass(frozen=True)
-class Audited:
-    """The audit entry of a signal. `actor` and `reason` apply where the signal has none.
-
-    `target` names a value of the signal; without one, the target is the match.
-    """
-
-    signal: Signal
-    action: str
-    actor: str = ""
-    reason: str = ""
-    target: str = ""
-    outcome: AuditOutcome | None = None
-
-    def record(self, *, actor: str = "", reason: str = "", **values: Any) -> None:
-        target = str(values.pop(self.target)) if self.target else ""
-        actor, reason = actor or self.actor, reason or self.reason
-        _record(self.action, actor=actor, reason=reason, target=target, outcome=self.outcome, **values)
-
-
-AUDITED = (
-    Audited(signals.match_paused, "pause", actor="lifecycle"),
-    Audited(signals.match_resumed, "resume", actor="lifecycle"),
-    Audited(signals.watch_began, "watch"),
-    Audited(signals.watch_ended, "watch_end"),
-    Audited(signals.watch_put_off, "watch", outcome=AuditOutcome.FAILED),
-    Audited(signals.matches_joined, "join"),
-    Audited(signals.matches_kept_apart, "keep_apart", reason="decided by an operator"),
-    Audited(signals.scraper_restarted, audit.SOFT_RESTART, actor="scheduler"),
-    Audited(key_issued, "key_issued", UNNAMED_OPERATOR, REQUESTED, "prefix"),
-    Audited(key_rotated, "key_rotated", UNNAMED_OPERATOR, REQUESTED, "prefix"),
-    Audited(key_revoked, "key_revoked", UNNAMED_OPERATOR, REQUESTED, "prefix"),
-    Audited(signing_key_rotated, "signing_key_rotated", UNNAMED_OPERATOR, REQUESTED, "kid"),
+# Signals that are only recorded: the action, and the values that apply where the signal has none. `subject` names the
+# value of the signal that is the target; without one, the target is the match.
+KEY_DEFAULTS = {"actor": UNNAMED_OPERATOR, "reason": REQUESTED, "subject": "prefix"}
+AUDITED: tuple[tuple[Signal, str, dict[str, Any]], ...] = (
+    (signals.match_paused, "pause", {"actor": "lifecycle"}),
+    (signals.match_resumed, "resume", {"actor": "lifecycle"}),
+    (signals.watch_began, "watch", {}),
+    (signals.watch_ended, "watch_end", {}),
+    (signals.watch_put_off, "watch", {"outcome": AuditOutcome.FAILED}),
+    (signals.matches_joined, "join", {}),
+    (signals.matches_kept_apart, "keep_apart", {"reason": "decided by an operator"}),
+    (signals.scraper_restarted, audit.SOFT_RESTART, {"actor": "scheduler"}),
+    (key_issued, "key_issued", KEY_DEFAULTS),
+    (key_rotated, "key_rotated", KEY_DEFAULTS),
+    (key_revoked, "key_revoked", KEY_DEFAULTS),
+    (signing_key_rotated, "signing_key_rotated", KEY_DEFAULTS | {"subject": "kid"}),
 )
 # Signals about a match that raise an alert. The summary is made of the match's name and the values of the signal.
 RAISING: tuple[tuple[Signal, AlertKind, Severity, str], ...] = (
@@ -96,12 +78,14 @@ CLOSING: tuple[tuple[Signal, AlertKind, str], ...] = (
 
 
 def receives(signal: Signal, name: str = "") -> Callable[[Receiver], Receiver]:
+    """Connects a receiver; it does not get the signal's empty texts, so that its defaults apply."""
+
     def connect(receiver: Receiver) -> Receiver:
         label = name or receiver.__name__
 
         @wraps(receiver)
         def receive(sender: object, **values: Any) -> None:
-            values.pop("signal", None)
+            values = {name: value for name, value in values.items() if name != "signal" and value != ""}
             now: datetime = values.pop("now", None) or timezone.now()
             try:
                 with transaction.atomic():
@@ -135,12 +119,15 @@ def _record(
     actor: str = "",
     reason: str = "",
     target: str = "",
+    subject: str = "",
     match_id: int | None = None,
     outcome: AuditOutcome | None = None,
     seconds: float = 0.0,
     **metadata: Any,
 ) -> None:
-    """Writes an audit entry from the values of a signal; without a target it is about the match."""
+    """Writes an audit entry from the values of a signal."""
+    if subject:
+        target = str(metadata.pop(subject))
     audit.record(
         actor=actor,
         action_type=action,
@@ -166,8 +153,8 @@ def _close(kind: AlertKind, subject: str, *, now: datetime, **values: Any) -> No
     close_alert(kind.of(values[subject]), now)
 
 
-for _rule in AUDITED:
-    receives(_rule.signal, f"record_{_rule.action}_{_rule.outcome or ''}")(_rule.record)
+for _signal, _action, _defaults in AUDITED:
+    receives(_signal, f"record_{_action}_{_defaults.get('outcome', '')}")(partial(_record, _action, **_defaults))
 for _signal, _kind, _severity, _text in RAISING:
     receives(_signal, f"raise_{_kind}")(partial(_raise, _kind, _severity, _text))
 for _signal, _kind, _subject in CLOSING:
@@ -257,11 +244,11 @@ def raise_open_breaker(
     name: str,
     match_id: int | None = None,
     source_id: int | None = None,
-    reason: str = "",
+    reason: str = "too many failures",
     actor: str = "",
     **more: Any,
 ) -> None:
-    _record_breaker("breaker_open", reason or "too many failures", now=now, name=name, match_id=match_id, actor=actor)
+    _record_breaker("breaker_open", reason, now=now, name=name, match_id=match_id, actor=actor)
     until = Breaker.objects.filter(name=name).values_list("open_until", flat=True).first()
     end = f"until {until:%H:%M:%S} UTC" if until else "for a while"
     source = Source.objects.filter(pk=source_id or 0).values_list("name", flat=True).first()
@@ -283,9 +270,9 @@ def record_half_open_breaker(*, now: datetime, name: str, reason: str = "", **va
 
 @receives(signals.breaker_closed)
 def record_closed_breaker(
-    *, now: datetime, name: str, source_id: int | None = None, reason: str = "", **values: Any
+    *, now: datetime, name: str, source_id: int | None = None, reason: str = "probes succeeded", **values: Any
 ) -> None:
-    _record_breaker("breaker_close", reason or "probes succeeded", now=now, name=name, **values)
+    _record_breaker("breaker_close", reason, now=now, name=name, **values)
     key = Source.objects.filter(pk=source_id or 0).values_list("key", flat=True).first()
     if key is not None:  # the source is parsed again
         close_alert(alert_keys.CHANGED.of(key), now)
@@ -344,10 +331,10 @@ def record_order(*, worker_id: str, kind: str, outcome: str = "", has_failed: bo
 
 
 @receives(signals.orphan_killed)
-def record_orphan(*, pid: int, dry_run: bool = False, reason: str = "", **values: Any) -> None:
+def record_orphan(*, pid: int, dry_run: bool = False, **values: Any) -> None:
     action = "orphan_found" if dry_run else "orphan_killed"
-    reason = reason or "a browser outlived its worker"
-    _record(action, actor="reaper", reason=reason, target=f"pid {pid}", pid=pid, dry_run=dry_run, **values)
+    about: dict[str, Any] = {"reason": "a browser outlived its worker", "pid": pid, "dry_run": dry_run} | values
+    _record(action, actor="reaper", target=f"pid {pid}", **about)
 
 
 @receives(signals.store_returned)

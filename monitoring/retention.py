@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from monitoring.health.log import KEPT_DAYS, thinning
+from monitoring.health.log import KEPT_DAYS, Thinning
 from monitoring.models import Alert, AlertMessage, AuditEntry, GradeChange, HealthLog
 from victoryline.lib.retention import OldestFirst, Rows, Rule
 from victoryline.lib.retention import prune as apply_rules
@@ -16,7 +16,7 @@ ALERTS_DAYS = 90
 
 def rules() -> tuple[Rule, ...]:
     return (
-        thinning,
+        Thinning(),
         OldestFirst("health-log", HealthLog, "timestamp", KEPT_DAYS),
         OldestFirst("grade-changes", GradeChange, "at", 90),
         OldestFirst("audit", AuditEntry, "timestamp", 365),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from django.db.models import Count, Sum
 
@@ -20,16 +19,12 @@ from scraping.stats import fill_rates, traffic
 from scraping.stats.read_stats import Cost
 
 
-class Failure(NamedTuple):
-    kind: str  # "soft": may pass without a change of ours; or "hard"
-    reason: str
-
-
 @dataclass
 class SourceStats:
     attempts: int = 0
     successes: int = 0
-    failures: dict[Failure, int] = field(default_factory=lambda: defaultdict(int))
+    # By type and reason; type is "soft" (may pass without a change of ours) or "hard".
+    failures: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
     cost: Cost = field(default_factory=Cost)
     budget_used_ratio: float | None = None  # None: no budget is set
     integrity_score: float | None = None  # None: no reading in the last hour
@@ -48,7 +43,13 @@ def source_stats(now: datetime) -> dict[str, SourceStats]:
     """Returns stats by source key, sorted by key."""
     keys = dict(Source.objects.order_by("key").values_list("pk", "key"))
     found = {key: SourceStats() for key in keys.values()}
-    _calls(found)
+    breakers = Breaker.objects.filter(source__isnull=False)
+    for key, calls, successes in breakers.values_list("source__key", "total_calls", "total_successes"):
+        found[key].attempts, found[key].successes = calls, successes
+    groups = ErrorGroup.objects.order_by().values_list("source__key", "error_class", "error_type")
+    for key, error_class, reason, number in groups.annotate(number=Sum("count")):
+        kind = "soft" if ERROR_RULES[ErrorClass(error_class)].is_soft else "hard"
+        found[key].failures[kind, reason] += number
     for key, cost in traffic.totals().items():
         found[key].cost = cost
     for pk, budget in traffic.budgets(now.astimezone(UTC).date()).items():
@@ -59,14 +60,3 @@ def source_stats(now: datetime) -> dict[str, SourceStats]:
     for key, mode, number in watched.values_list("source__key", "read_mode").annotate(number=Count("pk")):
         found[key].matches_by_read_mode[mode] = number
     return found
-
-
-def _calls(found: dict[str, SourceStats]) -> None:
-    rows = Breaker.objects.filter(source__isnull=False).values_list("source__key", "total_calls", "total_successes")
-    for key, calls, successes in rows:
-        found[key].attempts, found[key].successes = calls, successes
-    groups = ErrorGroup.objects.order_by()
-    named = groups.values_list("source__key", "error_class", "error_type")
-    for key, error_class, reason, number in named.annotate(number=Sum("count")):
-        kind = "soft" if ERROR_RULES[ErrorClass(error_class)].is_soft else "hard"
-        found[key].failures[Failure(kind, reason)] += number

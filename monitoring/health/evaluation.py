@@ -22,7 +22,7 @@ from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import open_keys
 from monitoring.health import grading, match_cards
 from monitoring.health.grading import Freshness, GradeState
-from monitoring.health.status_rules import StatusInputs, StatusResult, system_status
+from monitoring.health.status_rules import StatusResult, system_status
 from monitoring.source_stats import SourceStats, source_stats
 from scraping.models import (
     Breaker,
@@ -216,17 +216,15 @@ class Evaluation:
     def status(self) -> StatusResult:
         live = [each for each in self.scrapers if each.is_live]
         return system_status(
-            StatusInputs(
-                matches_to_watch=self.live.to_watch,
-                active_scrapers=len(live),
-                workers=len(self.workers),
-                errors_last_minute=self.errors.last_minute,
-                unhealthy_scrapers=sum(health_of(each, self.now) != HealthStatus.HEALTHY for each in live),
-                paused_live_matches=self.live.paused,
-                frozen_matches=self.live.frozen,
-                sources_without_token=self.sources_without_token,
-                sources_over_budget=self.sources_over_budget,
-            )
+            matches_to_watch=self.live.to_watch,
+            active_scrapers=len(live),
+            workers=len(self.workers),
+            errors_last_minute=self.errors.last_minute,
+            unhealthy_scrapers=sum(health_of(each, self.now) != HealthStatus.HEALTHY for each in live),
+            paused_live_matches=self.live.paused,
+            frozen_matches=self.live.frozen,
+            sources_without_token=self.sources_without_token,
+            sources_over_budget=self.sources_over_budget,
         )
 
     @property
