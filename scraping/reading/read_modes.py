@@ -139,10 +139,10 @@ class ReadModes:
 
     async def own_requests(self, target: Target, requests: tuple[Request, ...]) -> Reading:
         """Makes the requests that the adapter knows without a visit. A page among them may be a bot challenge."""
-        reading = await self._ask(target, requests)
+        reading = await self.ask(target, requests)
         if isinstance(target.adapter, FollowsUp):
             more = target.adapter.follow_up(reading, target.site.base_url)
-            reading = reading.joined(await self._ask(target, more)) if more else reading
+            reading = reading.joined(await self.ask(target, more)) if more else reading
         page = reading.document(PAGE)
         if page is not None:
             await self._refuse_challenge(target, reading, page)
@@ -155,7 +155,7 @@ class ReadModes:
         if is_spent or self._clock() - record.page_at < max_age:
             return await self.direct(target, record)
         page_request = Request(PAGE, target.ref.url, headers={"accept": PAGE_TYPES})
-        reading = await self._ask(target, (*record.requests.values(), page_request), has_page=record.page is not None)
+        reading = await self.ask(target, (*record.requests.values(), page_request), has_page=record.page is not None)
         page = reading.document(PAGE) or record.page
         if page is None:
             raise SchemaBreak("the page could not be fetched without a browser", url=target.ref.url)
@@ -165,7 +165,7 @@ class ReadModes:
 
     async def direct(self, target: Target, record: VisitRecord) -> Reading:
         """Requests every endpoint, and adds the page as it was fetched last."""
-        reading = await self._ask(target, tuple(record.requests.values()), has_page=record.page is not None)
+        reading = await self.ask(target, tuple(record.requests.values()), has_page=record.page is not None)
         if record.page is None:
             raise SchemaBreak("the page could not be fetched without a browser", url=target.ref.url)
         return replace(reading, documents={**reading.documents, STATIC_PAGE: record.page})
@@ -178,7 +178,7 @@ class ReadModes:
             await self._access.sessions.refused(reading.session_id, error)
             raise
 
-    async def _ask(self, target: Target, requests: tuple[Request, ...], *, has_page: bool = False) -> Reading:
+    async def ask(self, target: Target, requests: tuple[Request, ...], *, has_page: bool = False) -> Reading:
         """`has_page`: a page is cached, so that a server error of the page is no failure."""
         site, adapter, ref = target.site, target.adapter, target.ref
         public: tuple[Request, ...] = ()

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextvars import Context
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from queue import SimpleQueue
+from typing import Any
 
 from cachetools import TTLCache
 from prometheus_client import Counter
@@ -21,7 +23,7 @@ from scraping.payloads import Payload
 from scraping.reading.access import TOO_MANY_REQUESTS, SourceAccess, required_names
 from scraping.reading.caches import PayloadCache
 from scraping.reading.read_modes import FALLS_BACK, ReadModes, over_budget
-from scraping.reading.targets import BatchResult, Observer, ReadPlan, RunOnLoop, StartOnLoop, Target
+from scraping.reading.targets import BatchResult, Observer, ReadPlan, RunOnLoop, Target
 from scraping.reading.tokens import Tokens
 from scraping.readings import PAGE, Reading, ReadMode, RefInfo, Request, Site, evidence_from
 from scraping.sources.base import Adapter, AsksOutright, ListPlan
@@ -34,6 +36,7 @@ MAX_EVENT_PAGES = 500  # a match of five days has 150 pages of twenty events
 GONE = (404, 410)
 REPORT_FALLBACKS_SECONDS = 600.0
 Arrival = tuple[int, Reading | None, Exception | None]  # number of the target, reading or error
+ReadingLater = Coroutine[Any, Any, Reading]
 
 _fallbacks = Counter(
     "victoryline_selector_fallbacks",
@@ -51,7 +54,7 @@ class Reader:
         self,
         sessions: Sessions,
         run: RunOnLoop,
-        start: StartOnLoop | None = None,
+        start: Callable[[Coroutine[Any, Any, None]], object] | None = None,
         *,
         observer: Observer | None = None,
         tokens: Tokens | None = None,
@@ -160,74 +163,57 @@ class Reader:
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool]) -> list[Payload]:
         """Returns the source's event list page by page, newest first, until `is_enough` or the list ends."""
         request, ask = self._event_list(target)
-        reading, payloads = ask(request), list[Payload]()
-        while True:
+        payloads: list[Payload] = []
+        while len(payloads) < MAX_EVENT_PAGES:
+            reading = self._run(ask(request))
             with evidence_from(reading):
                 payloads.append(target.adapter.parse(reading))
             if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
                 raise Transient("the list of events could not be read", url=request.url)
-            if is_enough(payloads[-1]) or len(payloads) >= MAX_EVENT_PAGES:
-                return payloads
-            older = target.adapter.older_events(reading, request)
+            older = None if is_enough(payloads[-1]) else target.adapter.older_events(reading, request)
             if older is None:
-                return payloads
-            request, reading = older, ask(older)
+                break
+            request = older
+        return payloads
 
-    def _event_list(self, target: Target) -> tuple[Request, Callable[[Request], Reading]]:
+    def _event_list(self, target: Target) -> tuple[Request, Callable[[Request], ReadingLater]]:
         """Returns the request for the newest events, and a function that reads the match with such a request."""
-        name = target.adapter.events_endpoint
-        newest = Request(PAGE, target.ref.url)
+        name, modes = target.adapter.events_endpoint, self._modes
         if not name:  # the list is on the page itself, and older events are behind a link
-
-            def ask_page(request: Request) -> Reading:
-                if request is newest:
-                    return self.scorecard(target)[0]
-                single = self._access.request(target.site, target.ref, (request,), timeout_factor=target.timeout_factor)
-                return self._run(single)
-
-            return newest, ask_page
-        plan = self._modes.plan(target)
+            self.scorecard(target)  # the session gets the cookies of the page
+            return Request(PAGE, target.ref.url), lambda request: modes.ask(target, (request,))
+        plan = modes.plan(target)
         if plan.requests:  # the adapter knows its requests without a visit
             asked = {request.name: request for request in plan.requests}
-
-            def ask_own(request: Request) -> Reading:
-                asked[request.name] = request
-                return self._run(self._modes.own_requests(target, tuple(asked.values())))
-
-            return asked.get(name, plan.requests[0]), ask_own
+            newest = asked.get(name, plan.requests[0])
+            return newest, lambda request: modes.own_requests(target, tuple({**asked, request.name: request}.values()))
         record = plan.record
         if record is None or record.page is None:
             self.scorecard(target)  # caches the request of the list, and the page
-            record = self._modes.visits.get(target.ref_id)
+            record = modes.visits.get(target.ref_id)
         if record is None or name not in record.requests:
             raise Transient("the page did not get its list of events", url=target.ref.url)
-        known = record
-
-        def ask_direct(request: Request) -> Reading:
-            with_request = replace(known, requests={**known.requests, request.name: request})
-            return self._run(self._modes.direct(target, with_request))
-
-        return record.requests[name], ask_direct
+        found = record
+        return found.requests[name], lambda request: modes.direct(
+            target, replace(found, requests={**found.requests, request.name: request})
+        )
 
     def extra_documents(self, target: Target, requests: tuple[Request, ...]) -> Reading:
         """Reads other documents of a match: line-ups, players' figures. Those that the source lacks are left out."""
-
-        def ask() -> Reading:
-            found = self._access.request(
+        return self._with_session(
+            target.site,
+            lambda: self._access.request(
                 target.site,
                 target.ref,
                 requests,
                 required=[request.name for request in requests],
                 is_ignored=lambda document: document.status in GONE,
                 timeout_factor=target.timeout_factor,
-            )
-            return self._run(found)
-
-        def visit() -> Reading:
-            return self._run(self._modes.visit(target, "line-ups and figures need a session"))
-
-        needs_session = not isinstance(target.adapter, AsksOutright)
-        return self._with_session(target.site, ask, visit, needs_session=needs_session, visits_from=target.visits_from)
+            ),
+            lambda: self._modes.visit(target, "line-ups and figures need a session"),
+            needs_session=not isinstance(target.adapter, AsksOutright),
+            visits_from=target.visits_from,
+        )
 
     def match_list(
         self,
@@ -256,24 +242,19 @@ class Reader:
 
     def planned_list(self, site: Site, plan: ListPlan, *, visits_from: datetime | None = None) -> Reading:
         """Reads a list through the source's session."""
-
-        def ask() -> Reading:
-            ref = RefInfo(source_event_id="", url=plan.requests[0].url)
-            required = [request.name for request in plan.requests]
-            return self._run(self._access.request(site, ref, plan.requests, required=required))
-
-        def visit() -> Reading:
-            return self._run(self._access.visit(site, RefInfo("", plan.url), plan.endpoints))
-
+        names = [request.name for request in plan.requests]
+        ref = RefInfo(source_event_id="", url=plan.requests[0].url)
+        ask = partial(self._access.request, site, ref, plan.requests, required=names)
         if not plan.url:
-            return ask()
+            return self._run(ask())
+        visit = partial(self._access.visit, site, RefInfo("", plan.url), plan.endpoints)
         return self._with_session(site, ask, visit, needs_session=True, visits_from=visits_from)
 
     def _with_session(
         self,
         site: Site,
-        ask: Callable[[], Reading],
-        visit: Callable[[], Reading],
+        ask: Callable[[], ReadingLater],
+        visit: Callable[[], ReadingLater],
         *,
         needs_session: bool,
         visits_from: datetime | None,
@@ -281,14 +262,14 @@ class Reader:
         """Makes requests through the source's session; makes a visit first where there is none, or it is refused."""
         if not needs_session or self._access.sessions.is_warm(site.key):
             try:
-                return ask()
+                return self._run(ask())
             except (AuthExpired, Blocked) as error:
                 if error.http_status == TOO_MANY_REQUESTS:
                     raise
         if visits_from is not None:
             raise over_budget(visits_from, site, "there is no session at the source")
-        visit()
-        return ask()
+        self._run(visit())
+        return self._run(ask())
 
 
 def _report_fallback(target: Target, fallback: str) -> None:

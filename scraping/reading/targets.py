@@ -57,12 +57,6 @@ class RunOnLoop(Protocol):
     def __call__(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
 
 
-class StartOnLoop(Protocol):
-    """Starts a coroutine on the loop thread and does not wait for it."""
-
-    def __call__(self, coroutine: Coroutine[Any, Any, None]) -> object: ...
-
-
 class Observer(Protocol):
     """Receives the cost of every reading and the completeness of every payload. Called on any thread."""
 

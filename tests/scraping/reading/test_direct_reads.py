@@ -59,7 +59,7 @@ def test_an_unchanged_live_answer_does_not_hide_a_new_ball(
 
     adapter = CrexAdapter()
     monkeypatch.setattr(adapter, "parse", parse)
-    monkeypatch.setattr(reader._modes, "_ask", ask)
+    monkeypatch.setattr(reader._modes, "ask", ask)
     reader._modes.visits.put(1, RECORD)
     target = Target(1, Site("crex", "https://crex.test"), REF, adapter)
     first = reader.scorecard(target)[1]

@@ -80,7 +80,7 @@ def ground() -> Iterator[Ground]:
         captured = datetime.fromtimestamp(wall[0], UTC)
         return Reading(target.ref, ReadMode.DIRECT, captured, documents, {one.name: one for one in requests})
 
-    reader._modes._ask = ask  # type: ignore[method-assign]
+    reader._modes.ask = ask  # type: ignore[method-assign]
     loop.run_until_complete(client.start_server())
     yield Ground(reader, simulation, wall, asked)
     loop.run_until_complete(client.close())
