@@ -209,18 +209,13 @@ class AttemptEvidence:
 
 
 def evidence_of(error: BaseException) -> AttemptEvidence:
-    evidence = getattr(error, _EVIDENCE_ATTRIBUTE, None)
-    return evidence if isinstance(evidence, AttemptEvidence) else AttemptEvidence()
+    return getattr(error, _EVIDENCE_ATTRIBUTE, AttemptEvidence())
 
 
 def attach_evidence(error: BaseException, evidence: AttemptEvidence) -> None:
     """Adds evidence to the error. Evidence that was attached earlier, closer to the failure, is kept."""
     known = evidence_of(error)
-    merged = replace(
-        known,
-        documents=known.documents or evidence.documents,
-        screenshot=known.screenshot or evidence.screenshot,
-    )
+    merged = AttemptEvidence(known.documents or evidence.documents, known.screenshot or evidence.screenshot)
     setattr(error, _EVIDENCE_ATTRIBUTE, merged)
 
 
@@ -236,27 +231,22 @@ def evidence_from(reading: Reading) -> Iterator[None]:
         raise
 
 
-_stage_listener: ContextVar[Callable[[str], None] | None] = ContextVar("stage_listener", default=None)
+stage_listener: ContextVar[Callable[[str], None] | None] = ContextVar("stage_listener", default=None)
 
 
 @contextmanager
 def stages_reported_to(listener: Callable[[str], None]) -> Iterator[None]:
     """Calls the listener with every stage that the body reaches, also on the event loop: the context carries it."""
-    token = _stage_listener.set(listener)
+    token = stage_listener.set(listener)
     try:
         yield
     finally:
-        _stage_listener.reset(token)
-
-
-def set_stage_listener(listener: Callable[[str], None]) -> None:
-    """Sets the listener for the rest of the current context."""
-    _stage_listener.set(listener)
+        stage_listener.reset(token)
 
 
 def report_stage(stage: str) -> None:
     """Reports that the current attempt has reached this stage. Does nothing outside of an attempt."""
-    listener = _stage_listener.get()
+    listener = stage_listener.get()
     if listener is not None:
         listener(stage)
 

@@ -17,9 +17,8 @@ from parsel import Selector
 
 from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.sources import parsing
-from scraping.sources.layout import Field, Layout, Query, Rows, query_of
+from scraping.sources.layout import Layout, Query, Rows, query_of
 
-EVIDENCE_CHARACTERS = 20_000
 MAX_ROWS = 2000
 _SPACE = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
@@ -83,47 +82,45 @@ SCRIPT = r"""(plan) => {
 @lru_cache(maxsize=64)
 def plan_of(layout: Layout) -> dict[str, Any]:
     """Returns the script's argument."""
+    queries = {name: [asdict(query_of(one)) for one in selectors] for name, selectors in layout.named().items()}
     return {
-        "fields": {one.name: _queries(one.selectors) for one in layout.fields},
+        "fields": {one.name: queries[one.name] for one in layout.fields},
         "rows": {
             rows.name: {
-                "queries": _queries(rows.selectors),
-                "cells": {cell.name: _queries(cell.selectors) for cell in rows.cells},
+                "queries": queries[rows.name],
+                "cells": {cell.name: queries[f"{rows.name}.{cell.name}"] for cell in rows.cells},
             }
             for rows in layout.rows
         },
     }
 
 
-def _queries(selectors: Sequence[str]) -> list[dict[str, Any]]:
-    return [asdict(query_of(selector)) for selector in selectors]
-
-
 def from_html(html: str, layout: Layout) -> dict[str, Any]:
     """Returns the same values as the script, from a page's text."""
     root = Selector(text=html or "<html></html>", type="html").root
+    queries = {name: [query_of(one) for one in selectors] for name, selectors in layout.named().items()}
     return {
-        "fields": {one.name: _field(root, one) for one in layout.fields},
-        "rows": {rows.name: _table(root, rows) for rows in layout.rows},
+        "fields": {
+            one.name: _first(_values(root, query, is_page=True) for query in queries[one.name]) for one in layout.fields
+        },
+        "rows": {rows.name: _table(root, rows, queries) for rows in layout.rows},
     }
 
 
-def _field(root: Any, field: Field) -> dict[str, Any] | None:
-    return _first(_values(root, query_of(one), is_page=True) for one in field.selectors)
-
-
-def _table(root: Any, rows: Rows) -> dict[str, Any] | None:
-    for by, selector in enumerate(rows.selectors):
-        nodes = _nodes(root, query_of(selector), is_page=True)
+def _table(root: Any, rows: Rows, queries: Mapping[str, Sequence[Query]]) -> dict[str, Any] | None:
+    for by, query in enumerate(queries[rows.name]):
+        nodes = _nodes(root, query, is_page=True)
         found = [node for node in nodes if isinstance(getattr(node, "tag", None), str)]  # no comments, no attributes
         if found:
-            cells = {cell.name: _first(_column(found, query_of(one)) for one in cell.selectors) for cell in rows.cells}
+            cells = {
+                cell.name: _first(
+                    [next(iter(_values(row, one, is_page=False)), None) for row in found]
+                    for one in queries[f"{rows.name}.{cell.name}"]
+                )
+                for cell in rows.cells
+            }
             return {"by": by, "count": len(found), "cells": cells}
     return None
-
-
-def _column(rows: Sequence[Any], query: Query) -> list[str | None]:
-    return [next(iter(_values(row, query, is_page=False)), None) for row in rows]
 
 
 def _first(found: Iterable[Sequence[str | None]]) -> dict[str, Any] | None:
@@ -141,8 +138,10 @@ def _first(found: Iterable[Sequence[str | None]]) -> dict[str, Any] | None:
 def _values(root: Any, query: Query, *, is_page: bool) -> list[str]:
     nodes = _nodes(root, query, is_page=is_page)
     if query.attribute:
-        return [_tidy(node.get(query.attribute)) for node in nodes if node.get(query.attribute) is not None]
-    return [_tidy(node if isinstance(node, str) else node.xpath("string(.)")) for node in nodes]
+        found = [node.get(query.attribute) for node in nodes if node.get(query.attribute) is not None]
+    else:
+        found = [node if isinstance(node, str) else node.xpath("string(.)") for node in nodes]
+    return [_SPACE.sub(" ", text).strip(" ") for text in found]
 
 
 def _nodes(root: Any, query: Query, *, is_page: bool) -> list[Any]:
@@ -154,10 +153,6 @@ def _nodes(root: Any, query: Query, *, is_page: bool) -> list[Any]:
 @lru_cache(maxsize=512)
 def _translated(css: str, is_page: bool) -> str:
     return HTMLTranslator().css_to_xpath(css, prefix="descendant-or-self::" if is_page else "descendant::")
-
-
-def _tidy(text: str) -> str:
-    return _SPACE.sub(" ", text).strip(" ")
 
 
 @dataclass(frozen=True)
@@ -174,12 +169,8 @@ class Extracted:
         values = self._hit(name).get("values")
         return [parsing.text(value) for value in values] if isinstance(values, list) else []
 
-    def is_there(self, name: str) -> bool:
-        """Returns whether the element is on the page, even empty."""
-        return bool(self._hit(name))
-
     def rows(self, name: str) -> list[dict[str, str]]:
-        table = parsing.mapping(parsing.mapping(self.found.get("rows")).get(name))
+        table = self._table(name)
         count = parsing.integer(table.get("count")) or 0
         if not 0 <= count <= MAX_ROWS:  # a page may say anything; what it says is not made room for
             raise SchemaBreak(f"the page says that {name} has {count} rows; no more than {MAX_ROWS} are believed")
@@ -191,10 +182,9 @@ class Extracted:
 
     def fallbacks(self) -> tuple[str, ...]:
         """Returns fields that the best selector did not find, with the number of the selector that did: `score#2`."""
-        hits = {name: self._hit(name) for name in (one.name for one in self.layout.fields)}
+        hits = {one.name: self._hit(one.name) for one in self.layout.fields}
         for rows in self.layout.rows:
-            table = parsing.mapping(parsing.mapping(self.found.get("rows")).get(rows.name))
-            hits[rows.name] = table
+            hits[rows.name] = table = self._table(rows.name)
             cells = parsing.mapping(table.get("cells"))
             hits |= {f"{rows.name}.{cell.name}": parsing.mapping(cells.get(cell.name)) for cell in rows.cells}
         numbers = {name: parsing.integer(hit.get("by")) or 0 for name, hit in hits.items()}
@@ -202,10 +192,15 @@ class Extracted:
 
     def demand(self, *, url: str, html: str = "") -> None:
         """Raises LayoutChanged, with every selector that was tried, where a required field is missing."""
-        lost = [one for one in self.layout.fields if one.is_required and not self.is_there(one.name)]
+        selectors = self.layout.named()
+        lost = [one.name for one in self.layout.fields if one.is_required and not self._hit(one.name)]
         if lost:
-            tried = "; ".join(f"{one.name} (tried {', '.join(one.selectors)})" for one in lost)
-            raise LayoutChanged(f"not on the page: {tried}", url=url, evidence=html[:EVIDENCE_CHARACTERS])
+            tried = "; ".join(f"{name} (tried {', '.join(selectors[name])})" for name in lost)
+            raise LayoutChanged(f"not on the page: {tried}", url=url, evidence=html[: parsing.EVIDENCE_CHARACTERS])
 
     def _hit(self, name: str) -> Mapping[str, Any]:
+        """Returns what was found of a field; empty where its element is not on the page."""
         return parsing.mapping(parsing.mapping(self.found.get("fields")).get(name))
+
+    def _table(self, name: str) -> Mapping[str, Any]:
+        return parsing.mapping(parsing.mapping(self.found.get("rows")).get(name))

@@ -7,7 +7,7 @@ The same ones run inside an open page and over the text of a page, so only those
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -48,6 +48,7 @@ class Layout:
     fields: tuple[Field, ...] = ()
     rows: tuple[Rows, ...] = ()
     pulse: str = ""  # the field that moves as long as the page is kept fresh, even when nothing happens
+    own: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a source's own selectors by name, in place of those above
 
     def named(self) -> dict[str, tuple[str, ...]]:
         """Returns the selectors of every field, and of every cell as `rows.cell`."""
@@ -55,32 +56,11 @@ class Layout:
         for rows in self.rows:
             found[rows.name] = rows.selectors
             found |= {f"{rows.name}.{cell.name}": cell.selectors for cell in rows.cells}
-        return found
+        return found | {name: selectors for name, selectors in self.own if name in found}
 
     def using(self, selectors: Mapping[str, Sequence[str]]) -> Layout:
         """Returns the same layout with other selectors for the named fields."""
-        known = self.named()
-        return _using(self, tuple((name, tuple(ways)) for name, ways in selectors.items() if name in known))
-
-
-@lru_cache(maxsize=64)
-def _using(layout: Layout, selectors: tuple[tuple[str, tuple[str, ...]], ...]) -> Layout:
-    given = dict(selectors)
-    return replace(
-        layout,
-        fields=tuple(replace(one, selectors=given.get(one.name, one.selectors)) for one in layout.fields),
-        rows=tuple(
-            replace(
-                rows,
-                selectors=given.get(rows.name, rows.selectors),
-                cells=tuple(
-                    replace(cell, selectors=given.get(f"{rows.name}.{cell.name}", cell.selectors))
-                    for cell in rows.cells
-                ),
-            )
-            for rows in layout.rows
-        ),
-    )
+        return replace(self, own=tuple((name, tuple(ways)) for name, ways in selectors.items()))
 
 
 @dataclass(frozen=True)
@@ -108,24 +88,14 @@ def check(selectors: object, layouts: Sequence[Layout]) -> None:
     for name, ways in selectors.items():
         if name not in known:
             raise BadSelector(f"{name}: there is no such field; there are: {', '.join(known) or 'none at this source'}")
-        for selector in _listed(name, ways):
-            if problem := problem_of(selector):
+        if not isinstance(ways, Sequence) or isinstance(ways, str) or not 0 < len(ways) <= _MAX_SELECTORS:
+            raise BadSelector(f"{name}: give a list of 1 to {_MAX_SELECTORS} selectors, best first")
+        for selector in ways:
+            if not isinstance(selector, str) or not 0 < len(selector.strip()) <= _MAX_CHARACTERS:
+                raise BadSelector(f"{name}: {selector!r} is not a selector of 1 to {_MAX_CHARACTERS} characters")
+            query = query_of(selector)
+            if problem := _xpath_problem(query.text) if query.is_xpath else _css_problem(query.text):
                 raise BadSelector(f"{name}: {selector!r} cannot be used: {problem}")
-
-
-def _listed(name: str, ways: object) -> Iterator[str]:
-    if not isinstance(ways, Sequence) or isinstance(ways, str) or not 0 < len(ways) <= _MAX_SELECTORS:
-        raise BadSelector(f"{name}: give a list of 1 to {_MAX_SELECTORS} selectors, best first")
-    for selector in ways:
-        if not isinstance(selector, str) or not 0 < len(selector.strip()) <= _MAX_CHARACTERS:
-            raise BadSelector(f"{name}: {selector!r} is not a selector of 1 to {_MAX_CHARACTERS} characters")
-        yield selector
-
-
-def problem_of(selector: str) -> str:
-    """Returns the problem of a selector; empty if there is none."""
-    query = query_of(selector)
-    return _xpath_problem(query.text) if query.is_xpath else _css_problem(query.text)
 
 
 def _xpath_problem(text: str) -> str:
@@ -140,8 +110,7 @@ def _xpath_problem(text: str) -> str:
 
 
 def _css_problem(text: str) -> str:
-    unsupported = next((part for part in _NOT_IN_BROWSERS if part in text), "")
-    if unsupported:
+    if unsupported := next((part for part in _NOT_IN_BROWSERS if part in text), ""):
         return f"{unsupported} does not mean the same everywhere; XPath can say it"
     try:
         parsed = parse(text)
@@ -151,6 +120,5 @@ def _css_problem(text: str) -> str:
         return f"it is not CSS ({error})"
     if len(parsed) > 1:
         return "alternatives are items of the list, not parts with a comma"
-    return (
-        "" if parsed[0].pseudo_element is None else "pseudo-elements are not on the page; ::attr(name) goes at the end"
-    )
+    has_pseudo_element = parsed[0].pseudo_element is not None
+    return "pseudo-elements are not on the page; ::attr(name) goes at the end" if has_pseudo_element else ""

@@ -101,7 +101,7 @@ def _prepare(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
     for claim in claims:
         context = copy_context()
         context.run(bind_contextvars, task_id=claim.task_id, job_id=claim.job_id, attempt=claim.attempt)
-        context.run(readings.set_stage_listener, partial(_set_stage, claim, engine))
+        context.run(readings.stage_listener.set, partial(_set_stage, claim, engine))
         ref = refs.get(claim.ref_id or 0)
         try:
             if ref is None:

@@ -132,7 +132,7 @@ def _from_visit(reading: Reading) -> Payload:
         except Drift as failure:
             failures.append(failure)
     kind = SchemaBreak if page is None else LayoutChanged
-    raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=html[: rendered_page.EVIDENCE_CHARACTERS])
+    raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=html[: parsing.EVIDENCE_CHARACTERS])
 
 
 def _from_live(reading: Reading) -> Payload:

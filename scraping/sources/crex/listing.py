@@ -21,7 +21,6 @@ from scraping.sources import parsing
 from scraping.sources.base import ListPlan, Reading, Request
 from scraping.sources.crex import schemas, site, texts
 from scraping.sources.crex.details import MatchDetails, with_mapping
-from scraping.sources.crex.rendered_page import EVIDENCE_CHARACTERS
 from scraping.sources.crex.schemas import ListedMatch, ListResponse
 from scraping.sources.crex.site import match_key
 from scraping.sources.crex.texts import parse_total
@@ -59,7 +58,7 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     raise broken or LayoutChanged(
         f"no list of matches found; tried the list response, the page's state and {', '.join(CARDS)}",
         url=url,
-        evidence=html[:EVIDENCE_CHARACTERS],
+        evidence=html[: parsing.EVIDENCE_CHARACTERS],
     )
 
 

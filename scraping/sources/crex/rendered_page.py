@@ -27,7 +27,6 @@ SERIES = (".s-name", ".snameTag")
 TOSS = (".toss-wrap p",)
 DATES = (".match-date",)
 COMMENTARY = ".cm-b-roundcard"
-EVIDENCE_CHARACTERS = 20_000
 
 _SCORE = re.compile(r"\d{1,4}[-/]\d{1,2}(?:\s?d(?:ec)?\b)?", re.ASCII)
 _OVERS = re.compile(r"\(\s*(\d{1,3}(?:\.\d)?)(?:\s*ov)?\s*\)", re.ASCII)
@@ -41,7 +40,7 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
         raise LayoutChanged(
             f"no match header found; tried {', '.join(HEADERS)} with {', '.join(NAMES)}",
             url=page.url,
-            evidence=page.text()[:EVIDENCE_CHARACTERS],
+            evidence=page.text()[: parsing.EVIDENCE_CHARACTERS],
         )
     (name_a, _), (name_b, _) = sides
     printed = tuple(filter(None, (_first(root, (selector,), 500) for selector in RESULTS)))

@@ -39,7 +39,6 @@ class EarlyResponse(Response):
     j: str = ""  # the first team's first innings
     k: str = ""
     B: str = ""  # the last ball, or the name of the break
-    A: str | None = None  # this over's balls so far
     h: str | int | None = None  # the innings at hand, from 0
     l: Any = None  # noqa: E741  # recent overs; in the list of matches the third innings
     m: Any = None
@@ -57,7 +56,6 @@ class EarlyResponse(Response):
     inning: int | None = None  # from 1
     target: Any = None
     team1flag: str | None = None
-    team1_f_n: str | None = None
     score1: str | None = None
     over1: str | None = None
 
@@ -74,7 +72,6 @@ class FeedItem(Response):
     """The fields of all items of the ball feed. Texts that are only shown may be of any type."""
 
     id: Annotated[int | str, Field(union_mode="left_to_right")]
-    mfkey: str | None = None
     inning: int | None = None
     o: Maybe = None  # over
 

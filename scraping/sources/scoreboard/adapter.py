@@ -62,7 +62,7 @@ class ScoreboardAdapter(Adapter):
                 status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
                 matches.append(match.model_copy(update={"title": parsing.text(row.get("title")), "status": status}))
         if not matches and found.text("list"):
-            tried = ", ".join(found.layout.rows[0].selectors)
+            tried = ", ".join(found.layout.named()["cards"])
             raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url)
         return matches
 
