@@ -13,13 +13,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
+from stadium.config import CRICKET_SITES
+from stadium.matches.clock import MAX_PACE
 from stadium.replay.comparison import ENDED, ReplayResult, compare
 from stadium.replay.recording import InvalidRecordingError, Recording, load
 from victoryline_client import Client, Problem
@@ -71,6 +73,22 @@ def recordings_in(path: Path) -> list[Path]:
     if not files:
         raise InvalidRecordingError(f"{path} contains no .json file")
     return files
+
+
+def make_plan(path: Path, *, speed: float, sites: str, outage: float, mistakes: float) -> ReplayPlan:
+    """Returns the plan of `manage.py replay`, or raises ReplayError with the option that is wrong."""
+    options = {"speed": (speed, 1, MAX_PACE), "mistakes": (mistakes, 0, 1), "outage": (outage, 0, 3600)}
+    for name, (value, least, most) in options.items():
+        if not least <= value <= most:
+            raise ReplayError(f"--{name} is {value:g}; it must be from {least:g} to {most:g}")
+    chosen = tuple(site.strip() for site in sites.split(",") if site.strip())
+    if unknown := [site for site in chosen if site not in CRICKET_SITES]:
+        raise ReplayError(f"--sites: {', '.join(unknown)} is none of {', '.join(CRICKET_SITES)}")
+    if not chosen:
+        raise ReplayError(f"--sites is empty; name one or more of {', '.join(CRICKET_SITES)}")
+    if not path.exists():
+        raise ReplayError(f"There is no {path.resolve()}; nothing was started.")
+    return ReplayPlan(tuple(recordings_in(path.resolve())), speed, chosen, outage, mistakes)
 
 
 def environment(own: Mapping[str, str]) -> dict[str, str]:
@@ -127,6 +145,17 @@ def _watch(
 def summary(results: Sequence[ReplayResult]) -> dict[str, int]:
     names = ("expected", "present", "missing", "doubled", "wrong")
     return {name: sum(getattr(one, name) for one in results) for name in names}
+
+
+def table(results: Sequence[ReplayResult]) -> Iterator[str]:
+    """Yields the lines of a table with one row for each match, and its differences below it."""
+    names = ("expected", "present", "missing", "doubled", "wrong", "overs", "corrections")
+    width = max(len(one.name) for one in results)
+    yield f"{'match':{width}}  " + "  ".join(f"{name:>11}" for name in names)
+    for one in results:
+        figures = "  ".join(f"{getattr(one, name):>11}" for name in names)
+        yield f"{one.name:{width}}  {figures}  {'right' if one.is_correct else 'WRONG'}"
+        yield from (f"{'':{width}}    {text}" for text in one.differences)
 
 
 class ReplaySystem:

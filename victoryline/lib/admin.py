@@ -106,19 +106,8 @@ def json_column(name: str) -> Any:
 
 def presence_filter(name: str, field: str, *, absent: str, present: str) -> type[admin.SimpleListFilter]:
     """Returns a list filter by whether a column is empty; `absent` and `present` are its two values."""
-
-    class PresenceFilter(admin.SimpleListFilter):
-        title = parameter_name = name
-
-        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-            return [(value, value) for value in (absent, present)]
-
-        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            if self.value() not in (absent, present):
-                return queryset
-            return queryset.filter(**{f"{field}__isnull": self.value() == absent})
-
-    return PresenceFilter
+    is_absent = Q(**{f"{field}__isnull": True})
+    return choice_filter(name, {absent: (absent, lambda: is_absent), present: (present, lambda: ~is_absent)})
 
 
 def choice_filter(

@@ -12,13 +12,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from stadium.config import CRICKET_SITES
-from stadium.matches.clock import MAX_PACE
-from stadium.replay.comparison import ReplayResult
-from stadium.replay.player import ReplayError, ReplayPlan, play, recordings_in, summary
+from stadium.replay.player import ReplayError, make_plan, play, summary, table
 from stadium.replay.recording import InvalidRecordingError
 from victoryline.lib.processes import remove_tree
-
-LIMITS = {"speed": (1, MAX_PACE), "mistakes": (0, 1), "outage": (0, 3600)}
 
 
 class Command(BaseCommand):
@@ -50,21 +46,14 @@ class Command(BaseCommand):
         folder: Path | None = options["into"]
         if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise CommandError(f"{folder} is not an empty folder; nothing was written. Choose a new one.")
-        for name, (least, most) in LIMITS.items():
-            if not least <= options[name] <= most:
-                raise CommandError(f"--{name} is {options[name]:g}; it must be from {least:g} to {most:g}")
-        sites = tuple(site.strip() for site in options["sites"].split(",") if site.strip())
-        if unknown := [site for site in sites if site not in CRICKET_SITES]:
-            raise CommandError(f"--sites: {', '.join(unknown)} is none of {', '.join(CRICKET_SITES)}")
-        if not sites:
-            raise CommandError(f"--sites is empty; name one or more of {', '.join(CRICKET_SITES)}")
-        path: Path = options["recording"].resolve()
-        if not path.exists():
-            raise CommandError(f"There is no {path}; nothing was started.")
         scratch = folder or Path(tempfile.mkdtemp(prefix="vl-replay-"))
         try:
-            plan = ReplayPlan(
-                tuple(recordings_in(path)), options["speed"], sites, options["outage"], options["mistakes"]
+            plan = make_plan(
+                options["recording"],
+                speed=options["speed"],
+                sites=options["sites"],
+                outage=options["outage"],
+                mistakes=options["mistakes"],
             )
             results = play(plan, scratch.resolve(), log=self.stderr.write)
         except (InvalidRecordingError, ReplayError) as error:
@@ -75,16 +64,6 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps({**summary(results), "matches": [asdict(one) for one in results]}))
         else:
-            self._table(results)
+            self.stdout.write("\n".join(table(results)))
         if not all(one.is_correct for one in results):
             raise CommandError("The served data differ from the recordings.")
-
-    def _table(self, results: list[ReplayResult]) -> None:
-        names = ("expected", "present", "missing", "doubled", "wrong", "overs", "corrections")
-        width = max(len(one.name) for one in results)
-        self.stdout.write(f"{'match':{width}}  " + "  ".join(f"{name:>11}" for name in names))
-        for one in results:
-            figures = "  ".join(f"{getattr(one, name):>11}" for name in names)
-            self.stdout.write(f"{one.name:{width}}  {figures}  {'right' if one.is_correct else 'WRONG'}")
-            for text in one.differences:
-                self.stdout.write(f"{'':{width}}    {text}")
