@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from scraping.sources.base import Adapter
-from scraping.sources.crex import CrexAdapter
+from scraping.sources.crex.adapter import CrexAdapter
 from scraping.sources.espn.cricket import EspnAdapter
 from scraping.sources.espn.soccer import EspnSoccerAdapter
 from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
 from scraping.sources.layout import BadSelector, check
-from scraping.sources.scoreboard import ScoreboardAdapter
+from scraping.sources.scoreboard.adapter import ScoreboardAdapter
 from scraping.sources.sofascore.adapter import SofascoreAdapter
 from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
 

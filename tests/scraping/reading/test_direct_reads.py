@@ -16,7 +16,7 @@ from scraping.payloads import Payload
 from scraping.reading.caches import VisitRecord
 from scraping.reading.reader import Reader, Target
 from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request, Site
-from scraping.sources.crex import CrexAdapter
+from scraping.sources.crex.adapter import CrexAdapter
 from tests.factories import NOW, cricket_state
 from tests.scraping.builders import ball
 

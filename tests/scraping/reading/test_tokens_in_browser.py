@@ -13,7 +13,7 @@ from scraping.reading.reader import Target
 from scraping.reading.tokens import Tokens
 from scraping.readings import ReadMode, RefInfo, Site
 from scraping.sources import adapter_for
-from scraping.sources.crex import CrexAdapter
+from scraping.sources.crex.adapter import CrexAdapter
 from stadium.access import CREDENTIAL
 from tests.scraping.hosted import Hosted, find_program, impatient
 from tests.stadium_process import StadiumProcess

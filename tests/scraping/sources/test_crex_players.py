@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
 from scraping.payloads import Status
 from scraping.sources.base import Document, HasFigures, HasFixtures, HasLineups, Reading, RefInfo
-from scraping.sources.crex import CrexAdapter
+from scraping.sources.crex.adapter import CrexAdapter
 from stadium.sites.crex.details import fixtures
 from stadium.sites.crex.listing import names
 from tests.scraping.sources import builders as build

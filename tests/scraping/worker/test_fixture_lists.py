@@ -16,8 +16,8 @@ from scraping.payloads import DiscoveredMatch, Resource, Sport, Status, Team
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sources import ADAPTERS
 from scraping.sources.base import ListPlan
-from scraping.sources.crex import CrexAdapter
-from scraping.sources.scoreboard import ScoreboardAdapter
+from scraping.sources.crex.adapter import CrexAdapter
+from scraping.sources.scoreboard.adapter import ScoreboardAdapter
 from scraping.worker import scrape
 from scraping.worker.engine import Engine
 from scraping.worker.list_tasks import MAX_FIXTURE_LISTS
