@@ -158,7 +158,6 @@ def _until(breaker: Breaker) -> str:
 
 
 def _permits(breaker: Breaker) -> str:
-    """Lists the tasks that hold a probe permit."""
     live = live_probes(breakers.view_of(breaker), timezone.now())
     return ", ".join(f"task {task} until {end:%H:%M:%S}" for task, end in live.items()) or "-"
 

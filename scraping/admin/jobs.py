@@ -137,7 +137,6 @@ def _view(job: ScrapeJob) -> jobs.JobView:
 
 
 def _page(job: ScrapeJob) -> dict[str, Any]:
-    """Returns the context of the job page."""
     view = jobs.view(job)
     items = sorted(view.items, key=lambda item: item.standing in (jobs.Standing.DONE, jobs.Standing.SKIPPED))
     return {

@@ -38,7 +38,6 @@ def _summary(match: Match) -> str:
 
 
 def _facts(match: Match) -> dict[str, object]:
-    """Returns the fields that an operator compares."""
     url = reverse("admin:scraping_match_change", args=[match.pk])
     return {
         "match": format_html('<a class="underline" href="{}">{}</a>', url, str(match)),
@@ -161,8 +160,6 @@ class ConflictAdmin(ComparedValues, HistoryAdmin):
 
 
 class ConflictInline(ComparedValues, HistoryInline):
-    """The open conflicts of a match."""
-
     model = Conflict
     verbose_name_plural = "open conflicts between its sources"
     fields = (*COLUMNS, "times_seen", "first_seen_at", "last_seen_at")

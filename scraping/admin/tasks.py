@@ -44,7 +44,6 @@ OPEN_DEAD = Q(resolved=False, task__state=TaskState.DEAD)  # errors of dead task
 
 
 def what_happened(task: ScrapeTask) -> str:
-    """One sentence."""
     subject = f"{RESOURCE_VERBS[task.resource]} {task.ref.match if task.ref else task.source}"
     where = f"at {task.source}" if task.ref else ""
     attempts = f"{task.attempt} {'attempt' if task.attempt == 1 else 'attempts'}"

@@ -123,7 +123,6 @@ def close_finished(*, now: datetime) -> list[ScrapeJob]:
 
 
 def reopen(task_ids: Iterable[int]) -> int:
-    """Opens the jobs of these tasks again."""
     ids = list(task_ids)
     jobs = Q(items__task_id__in=ids) | Q(tasks__in=ids, tasks__resource=Resource.ROUND)
     found = ScrapeJob.objects.filter(jobs, finished_at__isnull=False).values_list("pk", flat=True) if ids else ()

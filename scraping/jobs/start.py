@@ -33,8 +33,6 @@ Found = dict[Source, list[DiscoveredMatch]]
 
 @dataclass(frozen=True)
 class Started:
-    """The job, and whether it is new or was there already."""
-
     job: ScrapeJob
     is_new: bool
 
@@ -104,7 +102,6 @@ def _matches_at(urls: Iterable[str]) -> Found:
 
 
 def _match_at(url: str, sources: Sequence[Source]) -> tuple[Source, DiscoveredMatch]:
-    """Returns the match and its source; ValueError with the reason."""
     if not url.isprintable() or not 1 <= len(url) <= MAX_URL_LENGTH:
         raise ValueError(f"an address has from 1 to {MAX_URL_LENGTH} characters, all of them printable")
     source = next((one for one in sources if _is_at(url, one.base_url)), None)

@@ -60,8 +60,6 @@ class SwitchedOff(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Sender:
-    """The consumer that sends a submission."""
-
     id: str
     name: str
 
@@ -114,7 +112,6 @@ def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash:
 
 
 def find(submission_id: uuid.UUID, *, sender: Sender) -> Submission | None:
-    """Returns a submission of this sender, or None."""
     rows = Submission.objects.filter(submission_id=submission_id, sender=sender.id)
     return rows.select_related("ref__source").first()
 

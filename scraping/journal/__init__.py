@@ -21,7 +21,6 @@ from scraping.journal.finish import (
     FailureNote,
     cancel_open,
     finishing,
-    finishing_many,
     keep,
     mark_dead,
     put_off,

@@ -149,7 +149,6 @@ def make_tasks_due(ref_id: int, *, now: datetime, resource: Resource | None = No
 
 
 def holders() -> list[str]:
-    """Returns the workers that have claimed tasks."""
     held = ScrapeTask.objects.filter(state=TaskState.EXECUTING).order_by()
     return list(held.values_list("worker_id", flat=True).distinct())
 

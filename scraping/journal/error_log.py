@@ -91,7 +91,6 @@ def _place(error: BaseException) -> str:
 
 
 def record(report: ErrorReport) -> ScrapeError:
-    """Writes the error's row and counts it in its group."""
     error = report.error
     known = error if isinstance(error, ScrapingError) else None
     return ScrapeError.objects.create(
@@ -132,7 +131,6 @@ def _count_in_group(report: ErrorReport) -> int:
 
 
 def parse_failures_in_a_row(*, match_id: int, source_id: int, at_most: int) -> int:
-    """Returns how many of the latest attempts in a row failed to parse."""
     latest = _open_errors(source_id, match_id).order_by("-pk").values_list("error_class", flat=True)[:at_most]
     return sum(1 for _ in takewhile(lambda error_class: error_class == ErrorClass.DRIFT, latest))
 
@@ -161,7 +159,6 @@ def resolve_task(task_id: int, *, now: datetime) -> int:
 
 
 def resolve_by_hand(error_ids: Collection[int], *, actor: str, now: datetime) -> int:
-    """Resolves errors at the request of a person."""
     resolved = _close(ScrapeError.objects.filter(pk__in=error_ids, resolved=False), MANUAL, now)
     if resolved:
         errors_resolved.send_robust(sender=ScrapeError, count=resolved, actor=actor)

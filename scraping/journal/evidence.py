@@ -151,7 +151,6 @@ def _make_room(size: int) -> None:
 
 
 def over_the_total(*, adding: int = 0, at_most: int | None = MOST_REMOVED_AT_ONCE) -> list[Evidence]:
-    """Returns the oldest evidence that exceeds the limit of the total."""
     limit = TOTAL_MB * MEGABYTE
     excess = (Evidence.objects.aggregate(total=Sum("size_bytes"))["total"] or 0) + adding - limit
     chosen: list[Evidence] = []
@@ -198,7 +197,6 @@ def content_of(row: Evidence) -> bytes | None:
 
 
 def orphan_files(now: datetime) -> Iterator[Path]:
-    """Yields files older than an hour that have no row."""
     root = Path(settings.MEDIA_ROOT)
     known = set(Evidence.objects.values_list("path", flat=True))
     for file in sorted((root / FOLDER).glob("*/*")):

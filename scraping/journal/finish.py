@@ -5,7 +5,7 @@ A worker whose lease has expired loses its tasks (`rescue`); a task that has cos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,16 +41,7 @@ _FINISH = bulk_sql.with_columns(
 
 @contextmanager
 def finishing(
-    claim: Claim, *, now: datetime, to_state: TaskState = TaskState.SUCCESS, reason: str = ""
-) -> Iterator[None]:
-    """Finishes one task, as `finishing_many`."""
-    with finishing_many([claim], now=now, to_state=to_state, reason=reason):
-        yield
-
-
-@contextmanager
-def finishing_many(
-    claims: Sequence[Claim], *, now: datetime, to_state: TaskState = TaskState.SUCCESS, reason: str = ""
+    *claims: Claim, now: datetime, to_state: TaskState = TaskState.SUCCESS, reason: str = ""
 ) -> Iterator[None]:
     """Finishes tasks of one worker and, in the body, writes their effects: one transaction, all or nothing.
 

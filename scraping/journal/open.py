@@ -30,8 +30,6 @@ _OPEN = bulk_sql.with_columns(
 
 @dataclass(frozen=True)
 class NewTask:
-    """A task to be opened."""
-
     source_id: int
     ref_id: int | None
     resource: Resource
@@ -42,8 +40,6 @@ class NewTask:
 
 @dataclass(frozen=True)
 class Opened:
-    """A task that was opened."""
-
     task_id: int
     source_id: int
     resource: Resource

@@ -91,7 +91,6 @@ def failed(which: TaskSelection) -> QuerySet[ScrapeTask]:
 
 
 def _not_needed(tasks: Sequence[ScrapeTask]) -> dict[int, str]:
-    """Returns why a task need not be retried, by task."""
     refused: dict[int, str] = {}
     for task in tasks:
         same = ScrapeTask.objects.filter(resource=task.resource, ref_id=task.ref_id)

@@ -74,7 +74,6 @@ class Breaker(models.Model):
         return self.name
 
     def as_document(self) -> dict[str, object]:
-        """Returns the breaker as /health shows it."""
         return {
             "name": self.name,
             "state": self.state,

@@ -16,8 +16,6 @@ class TeamAliasQuerySet(models.QuerySet["TeamAlias"]):
 
 
 class TeamAlias(models.Model):
-    """Another name of a team, as some sources write it."""
-
     sport = models.CharField(max_length=20)
     alias = models.CharField(max_length=120, help_text="As a source writes it; blanks, dots and capitals do not count.")
     name = models.CharField(max_length=120, help_text="The name of the team here.")

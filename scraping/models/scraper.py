@@ -77,7 +77,6 @@ class Scraper(models.Model):
         return ""
 
     def as_document(self, now: datetime, *, match_id: str, url: str, memory_mb: float, cpu: float) -> dict[str, object]:
-        """Returns the scraper as /health shows it."""
         return {
             "scraper_id": str(self.scraper_id),
             "match_id": match_id,

@@ -32,8 +32,6 @@ class StepContext:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step did, for the audit and the log."""
-
     summary: str
     detail: dict[str, Any]
 

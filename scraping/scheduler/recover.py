@@ -100,7 +100,6 @@ def start_waiting_watches(now: datetime) -> int:
 
 
 def end_orphaned_browsers(now: datetime) -> int:
-    """Ends browsers whose worker is gone."""
     return len(orphans.end_orphans(now=now))
 
 

@@ -191,8 +191,6 @@ def _old_evidence(now: datetime, limit: int | None) -> list[Evidence]:
 
 @dataclass(frozen=True)
 class _Special:
-    """A rule with its own way to count and to delete."""
-
     table: str
     keeps: str
     outstanding: Callable[[datetime], Amount]

@@ -141,7 +141,7 @@ def _commit_unchanged(same: Sequence[UnchangedReading], engine: Engine, now: dat
     claims = [one.claim for one in same]
     try:
         crash_point("read.after")
-        with journal.finishing_many(claims, now=now):
+        with journal.finishing(*claims, now=now):
             unchanged.write(same, now=now)
             crash_point("ingest.applied")
     except (RowsChangedError, StaleFence) as reason:

@@ -37,8 +37,6 @@ UNHEALTHY = (ScraperStatus.STOPPED, ScraperStatus.STALE, ScraperStatus.ERROR)
 
 @dataclass
 class HeldTask:
-    """A task in progress."""
-
     stage: Stage = Stage.INIT
     since: float = field(default_factory=time.monotonic)
     steps: int = 0  # counted for the watchdog
@@ -99,7 +97,6 @@ class Engine:
             self.keeper.matches.pop(ref_id, None)
 
     def last_payload(self, ref_id: int) -> Payload | None:
-        """Returns the payload of this match that this worker wrote last."""
         with self._lock:
             return self._last_payloads.get(ref_id)
 

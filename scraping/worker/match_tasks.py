@@ -32,7 +32,6 @@ Found = TypeVar("Found", Lineups, Figures)
 
 
 def scrape_commentary(claim: Claim, engine: Engine) -> None:
-    """Fills the gaps in a match's list of events."""
     ref, target = load_target(claim, engine)
     pages = engine.reader.older_events(target, is_enough=lambda page: _reaches(page, ref.events_through))
     engine.progress(claim, Stage.VALIDATED)
@@ -137,7 +136,6 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
 
 
 def scrape_figures(claim: Claim, engine: Engine) -> None:
-    """Reads the players' figures."""
     ref, target = load_target(claim, engine)
     adapter = target.adapter
     assert isinstance(adapter, HasFigures)

@@ -228,8 +228,6 @@ async def _cancel_others() -> None:
 
 
 class WorkerProcess:
-    """Dramatiq's worker with the parts of EngineParts."""
-
     def __init__(
         self, broker: dramatiq.Broker, options: WorkerOptions, watchdog: Watchdog, *, due_hints: DueHints
     ) -> None:

@@ -45,7 +45,6 @@ def scrape(task_id: int, engine: Engine) -> None:
 
 
 def run(claim: Claim, engine: Engine) -> None:
-    """Runs a claimed task."""
     names = {"task_id": claim.task_id, "job_id": claim.job_id, "attempt": claim.attempt, "match_id": None}
     with (
         engine.holding(claim),

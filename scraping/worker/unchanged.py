@@ -36,8 +36,6 @@ class RowsChangedError(Exception):
 
 @dataclass(frozen=True)
 class UnchangedReading:
-    """A reading that equals the stored state, and the time of the next poll."""
-
     claim: Claim
     ref: MatchRef  # as loaded before the reading
     payload: Payload
