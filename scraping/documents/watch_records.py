@@ -24,6 +24,16 @@ TRIED = {
     Rung.FROZEN: "frozen",
 }
 MOST = 1000
+COPIED = (
+    "title",
+    "status",
+    "phase",
+    "is_importance_fixed",
+    "frozen_at",
+    "total_scrapes",
+    "total_failures",
+    "created_at",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,14 +116,10 @@ def _record(match: Match, now: datetime) -> WatchRecord:
         match_id=match.pk,
         keys=tuple(ref.key for ref in known),
         sources=tuple(ref.source.key for ref in known if ref.is_watched),
-        title=match.title,
-        status=match.status,
-        phase=match.phase,
         last_update_at=match.last_scraper_update,
         age_seconds=match.age_seconds(now),
         priority=Priority(match.priority),
         importance=Importance(match.importance),
-        is_importance_fixed=match.is_importance_fixed,
         consecutive_failures=match.consecutive_failure_count,
         errors=sum(Slowdown.of(ref).level_after_decay(now) for ref in known),
         is_paused=is_paused,
@@ -124,8 +130,5 @@ def _record(match: Match, now: datetime) -> WatchRecord:
         next_poll_in=(next_at - now).total_seconds() if next_at else None,
         rung=Rung(match.silence_rung),
         rung_at=match.silence_rung_at,
-        frozen_at=match.frozen_at,
-        total_scrapes=match.total_scrapes,
-        total_failures=match.total_failures,
-        created_at=match.created_at,
+        **{name: getattr(match, name) for name in COPIED},
     )

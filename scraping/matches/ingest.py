@@ -229,7 +229,7 @@ def write_snapshot(
         sequence=match.sequence,
         checksum=match.checksum,
         payload=match.payload,
-        delta=delta(before, match.payload, sequence_delta=1),
+        delta=delta(before, match.payload),
         provenance=match.provenance,
         captured_at=ref.captured_at or attempt.now,
         created_at=attempt.now,

@@ -30,9 +30,7 @@ IDLE_MINUTES = 30  # without a change: such a watch is ended first when memory i
 class WatchDeferred(OperationRefused):
     """There is too little memory for another watch now; it starts by itself later. The message is for operators."""
 
-    def __init__(self, message: str, *, retry_seconds: float) -> None:
-        super().__init__(message)
-        self.retry_seconds = retry_seconds
+    retry_seconds = ADMISSION_RETRY_SECONDS
 
 
 def memory_shortage(now: datetime) -> str:
@@ -74,8 +72,7 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
         watch_put_off.send_robust(sender=Match, match_id=match.pk, reason=shortage, actor=actor)
         raise WatchDeferred(
             f"Insufficient memory resources: {shortage}. Nothing is lost: the watch over {match} is noted and "
-            f"begins by itself when there is room",
-            retry_seconds=ADMISSION_RETRY_SECONDS,
+            f"begins by itself when there is room"
         )
     watch_began.send_robust(sender=Match, match_id=match.pk, reason="asked for", actor=actor)
     return match

@@ -67,13 +67,13 @@ def has_play_changed(before: State, after: State) -> bool:
     return any(before.get(field) != after.get(field) for field in PLAY)
 
 
-def delta(before: State, after: State, *, sequence_delta: int) -> dict[str, Any]:
+def delta(before: State, after: State) -> dict[str, Any]:
     """Returns the top-level fields of `after` that differ from `before`; a removed field is null."""
     if not before:
-        return {"_diff_type": "initial", "_sequence_delta": sequence_delta, **after}
+        return {"_diff_type": "initial", "_sequence_delta": 1, **after}
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     removed = {name: None for name in before if name not in after}
-    return {"_diff_type": "update", "_sequence_delta": sequence_delta, **changed, **removed}
+    return {"_diff_type": "update", "_sequence_delta": 1, **changed, **removed}
 
 
 def goes_backwards(before: State, after: State) -> bool:

@@ -86,7 +86,7 @@ class TestDelta:
         ],
     )
     def test_has_the_fields_that_differ(self, what: str, before: Any, after: Any, expected: Any) -> None:
-        assert delta(before, after, sequence_delta=1) == {"_sequence_delta": 1, **expected}
+        assert delta(before, after) == {"_sequence_delta": 1, **expected}
 
 
 class TestGoesBackwards:
