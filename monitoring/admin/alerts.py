@@ -8,7 +8,7 @@ from functools import partial
 
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import F, Prefetch, Q, QuerySet
+from django.db.models import F, Prefetch, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -29,11 +29,6 @@ SEVERITY_COLOURS = {Severity.CRITICAL.value: BAD, Severity.WARNING.value: CAREFU
 MORNING = time(6, 0)
 MAX_MESSAGES = 10
 MAX_ALERTS = 50
-MESSAGE_STATES = {
-    "sent": Q(sent_at__isnull=False),
-    "waits": message_queue.UNSENT,
-    "given_up": Q(given_up_at__isnull=False),
-}
 
 
 def _page_of(row: Alert | AlertMessage) -> str:
@@ -205,21 +200,16 @@ def _send_again(pk: int, call: OperatorCall) -> None:
     )
 
 
-class MessageState(admin.SimpleListFilter):
-    title = parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [(state, state.replace("_", " ").capitalize()) for state in MESSAGE_STATES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[AlertMessage]) -> QuerySet[AlertMessage]:
-        return queryset.filter(MESSAGE_STATES.get(self.value() or "", Q()))
-
-
 @admin.register(AlertMessage)
 class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = ("created_at", "channel", "shown_state", "subject", "error")
     list_display_links = ("subject",)
-    list_filter = (MessageState, "channel", "severity")
+    list_filter = (
+        presence_filter("sent", "sent_at", absent="no", present="yes"),
+        presence_filter("given up", "given_up_at", absent="no", present="yes"),
+        "channel",
+        "severity",
+    )
     search_fields = ("subject", "error")
     ordering = ("-id",)
     date_hierarchy = "created_at"

@@ -12,9 +12,7 @@ from django.utils import timezone
 
 from monitoring import objectives
 from monitoring.admin.alerts import cause_url
-from monitoring.admin.grades import grade_chart
-from monitoring.admin.history import GRADE_COLOURS
-from monitoring.admin.recoveries import recoveries_of_last_day
+from monitoring.admin.history import GRADE_COLOURS, grade_chart, recoveries_of_last_day
 from monitoring.health.evaluation import Evaluation
 from monitoring.models import Alert
 from monitoring.queries import matches_to_watch

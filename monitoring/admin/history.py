@@ -1,18 +1,26 @@
-"""Audit entries, grade changes and health log rows in the admin."""
+"""Audit entries, grade changes and health log rows in the admin; the timeline of grades, and the recoveries of a day.
+
+The timeline is drawn as SVG, one bar a period, the higher the worse: the admin's chart and tracker components have bars
+of equal width, and periods last from seconds to hours.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Avg, Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from monitoring.admin.grades import grade_chart
-from monitoring.admin.recoveries import action_label, change_text
+from monitoring.audit import ACTIONS
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog
+from scraping.models import Match
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, column, json_column
 
 GRADE_COLOURS = {
@@ -27,6 +35,152 @@ OUTCOME_COLOURS = {
     AuditOutcome.FAILED.value: BAD,
     AuditOutcome.PENDING.value: NEWS,
 }
+SPAN = timedelta(hours=24)
+# Keys of `before` and `after`, and how each is shown.
+VALUE_FORMATS = {
+    "age_s": "age {} s",
+    "rung": "rung {}",
+    "scraper_status": "scraper {}",
+    "lifecycle": "{}",
+    "error_count": "{} failures",
+    "interval_s": "every {} s",
+    "grade": "{}",
+    "median_s": "median {} s",
+    "p95_s": "p95 {} s",
+    "max_s": "oldest {} s",
+    "workers": "{} workers",
+    "open_breakers": "{} open breakers",
+    "state": "task {}",
+}
+ACTION_LABELS = {
+    "silence_hint": "silent match: polled again",
+    "silence_session": "silent match: fresh session",
+    "silence_browser": "silent match: fresh browser",
+    "silence_other_source": "silent match: other source",
+    "frozen": "silent match: frozen",
+    "silence_over": "silent match: read again",
+    "soft_restart": "scraper replaced",
+    "browser_recycle": "browser replaced",
+}
+SHOWN_WHILE_OPEN = ("age_s", "grade")
+MAX_PERIODS = 400  # the time before them is shown as one period of the first one's grade
+WIDTH, HEIGHT = 1440.0, 28.0
+HEIGHTS = {Grade.HEALTHY: 10.0, Grade.RECOVERING: 16.0, Grade.DEGRADED: 22.0, Grade.FAILING: 28.0}
+
+
+def action_label(code: str) -> str:
+    return ACTION_LABELS.get(code, code.replace("_", " "))
+
+
+def change_text(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Returns the differences, as "age 310 → 3 s, rung 5 → 0"; of an open entry, the state before."""
+    changes = []
+    for name, form in VALUE_FORMATS.items():
+        was, has_become = before.get(name), after.get(name)
+        if not after and name in SHOWN_WHILE_OPEN and name in before:
+            changes.append(form.format(_plain(was)))
+        elif has_become is not None and name not in before:
+            changes.append(form.format(_plain(has_become)))
+        elif has_become is not None and was != has_become:
+            changes.append(form.format(f"{_plain(was)} → {_plain(has_become)}"))
+    return ", ".join(changes) or ("unchanged" if after else "")
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def recoveries_of_last_day(now: datetime) -> dict[str, Any]:
+    """Returns each type of recovery action, the most frequent first, and the totals."""
+    done = AuditEntry.objects.filter(timestamp__gt=now - SPAN, timestamp__lte=now, action_type__in=ACTIONS)
+    by_outcome = {outcome.value: Count("pk", filter=Q(outcome=outcome)) for outcome in AuditOutcome}
+    seconds = Avg("duration_seconds", filter=Q(outcome=AuditOutcome.SUCCESS))
+    counted: Any = done.values("action_type").annotate(count=Count("pk"), seconds=seconds, **by_outcome)
+    rows = list(counted.order_by("-count", "action_type"))
+    url = reverse("admin:monitoring_auditentry_changelist")
+    for row in rows:
+        row["name"] = action_label(row["action_type"])
+        row["rate"] = _rate(row["success"], row["count"] - row["pending"])
+        row["took"] = f"{row['seconds']:.1f} s" if row["seconds"] else "-"
+        row["url"] = f"{url}?action_type__exact={row['action_type']}"
+    count = sum(row["count"] for row in rows)
+    decided = count - sum(row["pending"] for row in rows)
+    return {"rows": rows, "count": count, "rate": _rate(sum(row["success"] for row in rows), decided)}
+
+
+def _rate(succeeded: int, decided: int) -> str:
+    return f"{succeeded / decided:.0%}" if decided else "-"
+
+
+@dataclass(frozen=True)
+class GradePeriod:
+    grade: Grade
+    since: datetime
+    until: datetime
+    reason: str = ""
+
+    @property
+    def seconds(self) -> float:
+        return (self.until - self.since).total_seconds()
+
+
+def grade_periods(
+    changes: Sequence[tuple[datetime, str, str, str]], *, since: datetime, until: datetime
+) -> list[GradePeriod]:
+    """Returns periods from changes (at, from, to, reason), oldest first, with the last change before `since`."""
+    periods: list[GradePeriod] = []
+    begin, grade, reason = since, Grade(changes[0][1]) if changes else Grade.HEALTHY, ""
+    for at, _, to, why in changes:
+        if at > begin:
+            periods.append(GradePeriod(grade, begin, min(at, until), reason))
+        begin, grade, reason = max(at, since), Grade(to), why
+    return [*periods, GradePeriod(grade, begin, until, reason)] if until > begin else periods
+
+
+def grade_chart(now: datetime) -> dict[str, Any]:
+    """Returns the bars for the template, and the same as a sentence for screen readers."""
+    since = now - SPAN
+    rows = GradeChange.objects.values_list("at", "from_grade", "to_grade", "reason").order_by("-at", "-pk")
+    changes = list(rows.filter(at__gt=since, at__lte=now)[:MAX_PERIODS])[::-1]
+    if len(changes) < MAX_PERIODS:
+        changes = [*rows.filter(at__lte=since)[:1], *changes]
+    # There was no grade before the first match or grade change.
+    known = Match.objects.order_by("pk").values_list("created_at", flat=True).first() or now
+    known = max(since, min(known, changes[0][0]) if changes else known)
+    periods = grade_periods(changes, since=known, until=now)
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "since": since,
+        "bars": [_bar(period, since) for period in periods],
+        "summary": summary(periods) + (f"; known since {known:%H:%M} UTC" if periods and known > since else ""),
+    }
+
+
+def summary(periods: Sequence[GradePeriod]) -> str:
+    if not periods:
+        return "no grade yet"
+    whole = sum(period.seconds for period in periods) or 1.0
+    shares = {grade: sum(period.seconds for period in periods if period.grade == grade) / whole for grade in Grade}
+    shares_text = [f"{grade.value} {share:.1%}" for grade, share in shares.items() if share]
+    changes = max(0, len(periods) - 1)
+    return f"{', '.join(shares_text)}; {changes or 'no'} {'change' if changes == 1 else 'changes'}"
+
+
+def _bar(period: GradePeriod, since: datetime) -> dict[str, Any]:
+    scale = WIDTH / SPAN.total_seconds()
+    height = HEIGHTS[period.grade]
+    minutes = period.seconds / 60
+    lasted = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min" if minutes >= 1 else "under a minute"
+    text = f"{period.grade.value} from {period.since:%H:%M:%S} to {period.until:%H:%M:%S} UTC ({lasted})"
+    return {
+        "grade": period.grade.value.lower(),
+        "x": f"{(period.since - since).total_seconds() * scale:.2f}",
+        "width": f"{max(period.seconds * scale, 1.5):.2f}",
+        "y": f"{HEIGHT - height:.0f}",
+        "height": f"{height:.0f}",
+        "text": f"{text}: {period.reason}" if period.reason else text,
+    }
 
 
 def _target(entry: AuditEntry) -> str:

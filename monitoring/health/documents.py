@@ -19,8 +19,7 @@ from monitoring.health.match_cards import card
 from monitoring.health.status_rules import SystemStatus
 from monitoring.models import Alert, AuditEntry
 from monitoring.objectives import hourly_totals
-from monitoring.queries import MEGABYTE, DatabaseAway, database_read, percentile
-from monitoring.source_stats import SourceStats
+from monitoring.queries import MEGABYTE, DatabaseAway, SourceStats, database_read, percentile
 from scraping.models import Match, MatchRef, Source, Worker
 from victoryline.lib import availability
 from victoryline.lib.times import as_utc_iso
@@ -29,21 +28,11 @@ AUDIT_ENTRIES = 10
 MAX_ALERTS = 20
 MAX_PAUSED = 100
 SHOWN_CONFIG = (
-    "polling_interval_seconds",
-    "staleness_threshold_seconds",
-    "scraper_max_lifetime_hours",
-    "memory_soft_limit_mb",
-    "memory_hard_limit_mb",
-    "circuit_breaker_threshold",
-    "circuit_breaker_timeout_seconds",
-    "circuit_breaker_success_threshold",
-    "retry_max_attempts",
-    "retry_base_delay_seconds",
-    "retry_max_delay_seconds",
-    "pause_after_failures",
-    "pause_seconds",
-    "worker_threads",
-    "task_lease_seconds",
+    *("polling_interval_seconds", "staleness_threshold_seconds", "scraper_max_lifetime_hours"),
+    *("memory_soft_limit_mb", "memory_hard_limit_mb"),
+    *("circuit_breaker_threshold", "circuit_breaker_timeout_seconds", "circuit_breaker_success_threshold"),
+    *("retry_max_attempts", "retry_base_delay_seconds", "retry_max_delay_seconds"),
+    *("pause_after_failures", "pause_seconds", "worker_threads", "task_lease_seconds"),
 )
 last_evaluations: dict[str, Evaluation] = {}  # from which a document was built completely, by its name
 

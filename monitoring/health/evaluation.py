@@ -23,7 +23,7 @@ from monitoring.alerts.registry import open_keys
 from monitoring.health import grading, match_cards
 from monitoring.health.grading import Freshness, GradeState
 from monitoring.health.status_rules import StatusResult, system_status
-from monitoring.source_stats import SourceStats, source_stats
+from monitoring.queries import SourceStats, source_stats
 from scraping.models import (
     Breaker,
     BreakerState,

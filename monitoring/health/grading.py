@@ -113,21 +113,16 @@ _memory: tuple[GradeState, datetime] | None = None
 def update_grade(now: datetime) -> int:
     """Scheduler step: returns 1 when the grade has changed."""
     global _memory  # noqa: PLW0603 - the only state that the leader keeps between two intervals
-    previous = _with_memory(stored_grade(), now)
+    previous = stored_grade()
+    if _memory is not None and _memory[0].grade == previous.grade:
+        is_last_interval = 0 <= (now - _memory[1]).total_seconds() <= MEMORY_SECONDS
+        previous = replace(previous, calm_intervals=_memory[0].calm_intervals if is_last_interval else 0)
     state = assess(previous, live_ages(now), last_success_at(), now)
     _memory = (state, now)
     if state.grade == previous.grade or not _write_change(previous.grade, state, now):
         return 0
     _announce(previous.grade, state, now)
     return 1
-
-
-def _with_memory(stored: GradeState, now: datetime) -> GradeState:
-    if _memory is None or _memory[0].grade != stored.grade:
-        return stored
-    known, at = _memory
-    is_last_interval = 0 <= (now - at).total_seconds() <= MEMORY_SECONDS
-    return replace(stored, calm_intervals=known.calm_intervals if is_last_interval else 0)
 
 
 def _write_change(previous: Grade, state: GradeState, now: datetime) -> bool:

@@ -6,26 +6,14 @@ from collections.abc import Iterator
 
 from django.db.models import Case, Count, Exists, F, IntegerField, Max, Min, OuterRef, Q, Subquery, Sum, When
 
-from monitoring.invariants.rules import MIGRATE, CheckContext, rule
-from scraping.models import Match, MatchEvent, MatchRef, Scraper, ScrapeTask, Snapshot, TaskState
+from monitoring.invariants.rules import CheckContext, rule
+from scraping.models import Match, MatchEvent, MatchRef, ScrapeTask, Snapshot, TaskState
 from scraping.payloads import Resource, checksum_of
 
 STATE_RESOURCES = (Resource.SCORECARD, Resource.FULL)
 UNPRUNED_MINUTES = 5
 RESTORE = "Stop the workers, keep the database as it is, and restore the match from its snapshots or its source."
 RECENT_MINUTES = 30  # before retention deletes the first snapshot or task and leaves gaps
-
-
-@rule(
-    "I1",
-    "references",
-    "every match at a source has exactly one reference",
-    "A unique constraint is missing in this database: run `manage.py migrate`, then merge the rows by hand.",
-)
-def duplicate_refs(context: CheckContext) -> Iterator[str]:
-    refs = MatchRef.objects.order_by().values("source__key", "source_event_id").annotate(rows=Count("pk"))
-    for ref in refs.filter(rows__gt=1):
-        yield f"{ref['source__key']}_{ref['source_event_id']} has {ref['rows']} references"
 
 
 @rule(
@@ -172,10 +160,3 @@ def gaps_in_history(context: CheckContext) -> Iterator[str]:
     ranges = recent.values("match_id").annotate(rows=Count("pk"), first=Min("sequence"), last=Max("sequence"))
     for each in ranges.exclude(rows=F("last") - F("first") + 1):
         yield f"match {each['match_id']} has {each['rows']} snapshots from {each['first']} to {each['last']}"
-
-
-@rule("I5", "scrapers", "a match has at most one active scraper at a source", MIGRATE)
-def duplicate_scrapers(context: CheckContext) -> Iterator[str]:
-    active = Scraper.objects.filter(stopped_at__isnull=True).order_by().values("ref_id").annotate(rows=Count("pk"))
-    for each in active.filter(rows__gt=1):
-        yield f"reference {each['ref_id']} has {each['rows']} active scrapers"

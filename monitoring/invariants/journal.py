@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from monitoring.alerts import alert_keys
-from monitoring.invariants.rules import MIGRATE, CheckContext, rule
+from monitoring.invariants.rules import CheckContext, rule
 from monitoring.models import Alert
 from scraping.errors import OUR_FAULTS
 from scraping.models import (
@@ -108,13 +108,6 @@ def lost_leases(context: CheckContext) -> Iterator[str]:
     for task in wrong.order_by("pk")[: context.row_limit]:
         until = f"its lease ran out at {task.lease_until:%H:%M:%S}" if task.lease_until else "it has no lease"
         yield f"task {task.pk} is executed by '{task.worker_id}' and {until}"
-
-
-@rule("I4", "one task", "a match has at most one open task of a kind", MIGRATE)
-def duplicate_tasks(context: CheckContext) -> Iterator[str]:
-    opened = ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).order_by()
-    for each in opened.values("ref_id", "resource").annotate(rows=Count("pk")).filter(rows__gt=1):
-        yield f"reference {each['ref_id']} has {each['rows']} open {each['resource']} tasks"
 
 
 @rule(

@@ -13,7 +13,6 @@ from django.db import connection, transaction
 
 BOUND_SECONDS = 60.0  # delay after which something counts as forgotten
 MAX_SHOWN = 10
-MIGRATE = "A unique constraint is missing in this database: run `manage.py migrate`."
 
 
 @dataclass(frozen=True)

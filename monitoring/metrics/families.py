@@ -6,7 +6,8 @@ archived.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, Final
 
 from django.db.models import Count, Q, Sum
@@ -19,7 +20,7 @@ from prometheus_client.core import (
 )
 
 from monitoring.audit import RECOVERIES
-from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
+from monitoring.health.evaluation import Evaluation, health_of
 from monitoring.health.status_rules import SystemStatus
 from monitoring.models import Alert, AuditEntry, Grade, Severity
 from monitoring.objectives import objectives_by_window
@@ -41,85 +42,60 @@ NOT_ARCHIVED = ~Q(match__lifecycle=MatchLifecycle.ARCHIVED)
 HEALTH_NUMBERS: Final = {HealthStatus.HEALTHY: 0, HealthStatus.DEGRADED: 1, HealthStatus.FAILING: 2}
 BREAKER_NUMBERS: Final = {BreakerState.CLOSED.value: 0, BreakerState.HALF_OPEN.value: 1, BreakerState.OPEN.value: 2}
 
-ScraperValue = Callable[[WatchedScraper, Evaluation], float]
-SCRAPER_GAUGES: Final[tuple[tuple[str, str, ScraperValue], ...]] = (
-    (
-        "scraper_memory_bytes",
-        "A scraper's share of its worker's memory.",
-        lambda one, system: system.resource_shares.memory_bytes(one.scraper),
-    ),
-    (
-        "scraper_cpu_percent",
-        "A scraper's share of its worker's CPU.",
-        lambda one, system: system.resource_shares.cpu_percent(one.scraper),
-    ),
-    (
-        "scraper_uptime_seconds",
-        "Seconds since the scraper started.",
-        lambda one, system: (system.now - one.scraper.start_time).total_seconds(),
-    ),
-    (
-        "scraper_last_update_age_seconds",
-        "Seconds since its last successful reading, or since its start.",
-        lambda one, system: max(0.0, one.scraper.staleness_seconds(system.now)),
-    ),
-    ("scraper_consecutive_errors", "Consecutive failed attempts.", lambda one, _: one.scraper.error_count),
-    ("scraper_errors_since_start", "Failed attempts of this scraper.", lambda one, _: one.scraper.total_errors),
-    ("scraper_updates_since_start", "Successful readings of this scraper.", lambda one, _: one.scraper.total_updates),
-    (
-        "scraper_polling_interval_seconds",
-        "Current polling interval of its match.",
-        lambda one, _: one.scraper.polling_interval,
-    ),
-    (
-        "scraper_health",
-        "0: healthy, 1: degraded, 2: failing.",
-        lambda one, system: HEALTH_NUMBERS[health_of(one, system.now)],
-    ),
+# Gauges of each active scraper and each live worker: name, help, column. A time is exported as the seconds since then.
+SCRAPER_GAUGES: Final = (
+    ("scraper_uptime_seconds", "Seconds since the scraper started.", "start_time"),
+    ("scraper_consecutive_errors", "Consecutive failed attempts.", "error_count"),
+    ("scraper_errors_since_start", "Failed attempts of this scraper.", "total_errors"),
+    ("scraper_updates_since_start", "Successful readings of this scraper.", "total_updates"),
+    ("scraper_polling_interval_seconds", "Current polling interval of its match.", "polling_interval"),
 )
-WORKER_GAUGES: Final[tuple[tuple[str, str, Callable[[Worker, Evaluation], float]], ...]] = (
-    ("scraper_pids_current", "Processes of a worker and its browser.", lambda one, _: one.process_count),
-    ("scraper_contexts_active", "Browser contexts open.", lambda one, _: one.context_count),
-    ("scraper_pages_open", "Browser pages open.", lambda one, _: one.page_count),
-    (
-        "scraper_browser_uptime_seconds",
-        "Age of a worker's browser.",
-        lambda one, system: (system.now - (one.browser_started_at or system.now)).total_seconds(),
-    ),
-    ("scraper_browser_launches", "Browsers started by a worker.", lambda one, _: one.browser_launches),
-    ("scraper_worker_memory_bytes", "Memory of a worker and its browser.", lambda one, _: one.memory_bytes),
-    (
-        "scraper_worker_peak_memory_bytes",
-        "Peak memory of a worker and its browser.",
-        lambda one, _: one.peak_memory_bytes,
-    ),
-    ("scraper_worker_cpu_percent", "CPU of a worker and its browser.", lambda one, _: one.cpu_percent),
-    (
-        "scraper_worker_uptime_seconds",
-        "Seconds since the worker started.",
-        lambda one, system: (system.now - one.started_at).total_seconds(),
-    ),
-    (
-        "scraper_worker_heartbeat_age_seconds",
-        "Seconds since the worker's last heartbeat.",
-        lambda one, system: max(0.0, (system.now - one.heartbeat_at).total_seconds()),
-    ),
-    ("scraper_worker_tasks", "Tasks that a worker executes.", lambda one, _: one.active_tasks),
+WORKER_GAUGES: Final = (
+    ("scraper_pids_current", "Processes of a worker and its browser.", "process_count"),
+    ("scraper_contexts_active", "Browser contexts open.", "context_count"),
+    ("scraper_pages_open", "Browser pages open.", "page_count"),
+    ("scraper_browser_uptime_seconds", "Age of a worker's browser.", "browser_started_at"),
+    ("scraper_browser_launches", "Browsers started by a worker.", "browser_launches"),
+    ("scraper_worker_memory_bytes", "Memory of a worker and its browser.", "memory_bytes"),
+    ("scraper_worker_peak_memory_bytes", "Peak memory of a worker and its browser.", "peak_memory_bytes"),
+    ("scraper_worker_cpu_percent", "CPU of a worker and its browser.", "cpu_percent"),
+    ("scraper_worker_uptime_seconds", "Seconds since the worker started.", "started_at"),
+    ("scraper_worker_heartbeat_age_seconds", "Seconds since the worker's last heartbeat.", "heartbeat_at"),
+    ("scraper_worker_tasks", "Tasks that a worker executes.", "active_tasks"),
 )
 
 
 def families(evaluation: Evaluation) -> Iterator[Metric]:
     yield from _totals(evaluation)
     yield from _freshness(evaluation)
-    for name, text, scraper_value in SCRAPER_GAUGES:
-        yield gauge(name, text, [(one.key, scraper_value(one, evaluation)) for one in evaluation.scrapers], "match_id")
-    for name, text, worker_value in WORKER_GAUGES:
-        rows = [(one.worker_id, worker_value(one, evaluation)) for one in evaluation.workers]
+    yield from _scrapers(evaluation)
+    for name, text, column in WORKER_GAUGES:
+        rows = [(one.worker_id, _number(one, column, evaluation.now)) for one in evaluation.workers]
         yield gauge(name, text, rows, "instance")
     yield from _breakers(evaluation)
     yield from _matches(evaluation)
     yield from _objectives(evaluation)
     yield from _sources(evaluation)
+
+
+def _number(row: Scraper | Worker, column: str, now: datetime) -> float:
+    value = getattr(row, column)
+    return max(0.0, (now - value).total_seconds()) if isinstance(value, datetime) else float(value or 0)
+
+
+def _scrapers(evaluation: Evaluation) -> Iterator[Metric]:
+    scrapers, now, shares = evaluation.scrapers, evaluation.now, evaluation.resource_shares
+    for name, text, column in SCRAPER_GAUGES:
+        yield gauge(name, text, [(one.key, _number(one.scraper, column, now)) for one in scrapers], "match_id")
+    memory = [(one.key, shares.memory_bytes(one.scraper)) for one in scrapers]
+    yield gauge("scraper_memory_bytes", "A scraper's share of its worker's memory.", memory, "match_id")
+    cpu = [(one.key, shares.cpu_percent(one.scraper)) for one in scrapers]
+    yield gauge("scraper_cpu_percent", "A scraper's share of its worker's CPU.", cpu, "match_id")
+    ages = [(one.key, max(0.0, one.scraper.staleness_seconds(now))) for one in scrapers]
+    text = "Seconds since its last successful reading, or since its start."
+    yield gauge("scraper_last_update_age_seconds", text, ages, "match_id")
+    health = [(one.key, HEALTH_NUMBERS[health_of(one, now)]) for one in scrapers]
+    yield gauge("scraper_health", "0: healthy, 1: degraded, 2: failing.", health, "match_id")
 
 
 def gauge(name: str, text: str, samples: Iterable[tuple[Any, ...]], *labels: str) -> Metric:

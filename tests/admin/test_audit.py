@@ -11,8 +11,15 @@ from django.urls import reverse
 from django.utils import timezone
 
 from monitoring import audit
-from monitoring.admin.grades import GradePeriod, grade_chart, grade_periods, summary
-from monitoring.admin.recoveries import action_label, change_text, recoveries_of_last_day
+from monitoring.admin.history import (
+    GradePeriod,
+    action_label,
+    change_text,
+    grade_chart,
+    grade_periods,
+    recoveries_of_last_day,
+    summary,
+)
 from monitoring.models import AuditEntry, Grade, GradeChange
 from tests.admin.rows import EVIL
 from tests.factories import NOW

@@ -212,9 +212,9 @@ class TestStep:
 
     def test_of_two_leaders_one_writes_a_change(self, monkeypatch: pytest.MonkeyPatch) -> None:
         make_watched(now=NOW, age=200)
-        healthy = GradeState(H)
         assert update_grade(NOW) == 1
-        monkeypatch.setattr(grading, "_with_memory", lambda *_: healthy)  # read before the other one wrote
+        reads = iter([GradeState(H), grading.stored_grade()])  # the first one before the other leader wrote
+        monkeypatch.setattr(grading, "stored_grade", lambda: next(reads))
         assert update_grade(NOW) == 0
         assert GradeChange.objects.count() == 1
 

@@ -30,7 +30,6 @@ from scraping.models import (
     MatchRef,
     ScrapeError,
     ScrapeJob,
-    Scraper,
     ScrapeTask,
     Source,
     Stage,
@@ -143,12 +142,6 @@ Vandal = Callable[[World], Any]
 
 
 class TestData:
-    def test_a_duplicate_reference(self, world: World) -> None:
-        with unconstrained("scraping_matchref", "ref_once_per_source"):
-            world.sql(copy_row("scraping_matchref", world.ref.pk, new_key=9999))
-            found = broken()
-        assert found["I1 references"] == (f"{world.ref.key} has 2 references",)
-
     def test_a_match_without_reference(self, world: World) -> None:
         alone = make_unread_match()
         assert broken() == {
@@ -240,15 +233,6 @@ class TestData:
         MatchRef.objects.filter(pk=world.ref.pk).update(suspect_checksum="")
         assert set(broken()) == {"I3 successes"}
 
-    def test_two_active_scrapers(self, world: World) -> None:
-        scraper = Scraper.objects.get(ref=world.ref)
-        with unconstrained("scraping_scraper", "scraper_one_active"):
-            old = f"'{scraper.pk}'" if connection.vendor == "postgresql" else f"'{scraper.pk.hex}'"
-            new = "'00000000-0000-0000-0000-000000000001'"
-            world.sql(copy_row("scraping_scraper", old, key="scraper_id", new_key=new))
-            found = broken()
-        assert found["I5 scrapers"] == (f"reference {world.ref.pk} has 2 active scrapers",)
-
 
 class TestJournal:
     def test_an_unclaimed_task(self, world: World) -> None:
@@ -310,12 +294,6 @@ class TestJournal:
             )
             found = broken()
         assert found["I2 leases"] == (f"task {world.open} is executed by '' and it has no lease",)
-
-    def test_two_open_tasks_of_a_match(self, world: World) -> None:
-        with unconstrained("scraping_scrapetask", "task_one_open_per_ref_and_resource", _unique_request_id()):
-            world.sql(copy_row("scraping_scrapetask", world.open, new_key=9999))
-            found = broken()
-        assert found["I4 one task"] == (f"reference {world.ref.pk} has 2 open scorecard tasks",)
 
     def test_an_attempt_that_was_not_fenced(self, world: World) -> None:
         world.sql("UPDATE scraping_scrapetask SET attempt = 3 WHERE id = %s", world.open)
@@ -523,12 +501,3 @@ def _open_breaker(ref: MatchRef, *, until: datetime) -> None:
     Breaker.objects.create(
         name=f"{ref.key}_scraper", ref=ref, state="OPEN", open_until=until, last_state_change=later(-6), failure_count=5
     )
-
-
-def _unique_request_id() -> str:
-    if connection.vendor != "postgresql":
-        return ""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT conname FROM pg_constraint WHERE conname LIKE 'scraping_scrapetask_request_id%'")
-        (row,) = cursor.fetchall()
-    return str(row[0])
