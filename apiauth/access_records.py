@@ -6,27 +6,23 @@ and not `bulk_create`: a third of the CPU, which is shared with the requests.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from django.db import connection
-
 from apiauth.models import AccessLog, UsageHour
-from victoryline.lib.bulk_sql import add_up
+from victoryline.lib.bulk_sql import add_up, execute_rows, with_columns
 from victoryline.lib.redaction import clean, printable
 
-COLUMNS = (
-    "consumer_id", "key_prefix", "timestamp", "method", "endpoint", "route", "response_status", "data_age_seconds",
-    "data_state", "duration_ms", "request_id",
-)  # fmt: skip
+INSERT = with_columns(
+    AccessLog,
+    "INSERT INTO {table} ({consumer}, {key_prefix}, {timestamp}, {method}, {endpoint}, {route}, {response_status}, "
+    "{data_age_seconds}, {data_state}, {duration_ms}, {request_id}) VALUES {{rows}}",
+)
 SUMS = (
     "requests", "not_modified", "throttled", "refused", "failed", "duration_ms_total", "aged", "age_seconds_total",
 )  # fmt: skip
-MOST = ("duration_ms_most", "age_seconds_most")
-ONE_ROW = f"({', '.join(['%s'] * len(COLUMNS))})"
-INSERT = f'INSERT INTO "{AccessLog._meta.db_table}" ({", ".join(COLUMNS)}) VALUES '  # noqa: S608, SLF001  our own names
 LONGEST_PATH = 200
 LARGEST_MS = 2_147_483_647
 
@@ -59,28 +55,34 @@ class AccessRecord(NamedTuple):
 
 
 def store(batch: Sequence[AccessRecord]) -> None:
-    """Writes rows and hourly sums, in the caller's transaction."""
+    """Writes rows and hourly sums, in the caller's transaction. Strangers have no sums."""
     insert(batch)
-    add_up(UsageHour, by=("consumer", "hour", "route"), sums=SUMS, most=MOST, rows=_sums(batch))
+    grouped: defaultdict[tuple[int, datetime, str], list[AccessRecord]] = defaultdict(list)
+    for record in batch:
+        if record.consumer is not None:
+            hour = datetime.fromtimestamp(record.at // 3600 * 3600, UTC)
+            grouped[record.consumer, hour, record.route[:60]].append(record)
+    add_up(
+        UsageHour,
+        by=("consumer", "hour", "route"),
+        sums=SUMS,
+        most=("duration_ms_most", "age_seconds_most"),
+        rows={key: _sums(several) for key, several in grouped.items()},
+    )
 
 
 def insert(batch: Sequence[AccessRecord]) -> None:
-    rows = [_row(record) for record in batch]
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            # psycopg2's executemany sends one statement a row, and waits for each.
-            cursor.execute(INSERT + ", ".join([ONE_ROW] * len(rows)), [value for row in rows for value in row])
-        else:
-            cursor.executemany(INSERT + ONE_ROW, rows)
+    execute_rows(INSERT, [_row(record) for record in batch])
 
 
 def _row(record: AccessRecord) -> tuple[Any, ...]:
+    path = _plain(record.path, LONGEST_PATH)
     return (
         record.consumer,
         record.key_prefix[:16],
-        connection.ops.adapt_datetimefield_value(datetime.fromtimestamp(record.at, UTC)),
+        datetime.fromtimestamp(record.at, UTC),
         _plain(record.method, 8),
-        _address(record.path),
+        clean(path) if "vl_" in path or "eyJ" in path else path,  # a key or a token put into it by mistake
         record.route[:60],
         record.status,
         record.age_seconds,
@@ -96,38 +98,12 @@ def _plain(text: str, length: int) -> str:
     return cut if cut.isascii() and cut.isprintable() else printable(cut, length)
 
 
-def _address(path: str) -> str:
-    """Returns the path without a key or a token that a caller has put into it by mistake."""
-    shown = _plain(path, LONGEST_PATH)
-    return clean(shown) if "vl_" in path or "eyJ" in path else shown
-
-
-def _sums(batch: Sequence[AccessRecord]) -> dict[tuple[int, datetime, str], list[float]]:
-    """Returns sums by consumer, hour and route, in the order of SUMS and MOST. Strangers have no sums."""
-    grouped: dict[tuple[int, float, str], list[AccessRecord]] = {}
-    for record in batch:
-        if record.consumer is not None:
-            key = record.consumer, record.at // 3600, record.route[:60]
-            grouped.setdefault(key, []).append(record)
-    return {
-        (consumer, datetime.fromtimestamp(hour * 3600, UTC), route): _added(several)
-        for (consumer, hour, route), several in grouped.items()
-    }
-
-
-def _added(several: Sequence[AccessRecord]) -> list[float]:
-    statuses = Counter([record.status for record in several])
+def _sums(several: Sequence[AccessRecord]) -> list[float]:
+    """In the order of SUMS, then the largest duration and age."""
+    statuses = Counter(record.status for record in several)
     took = [record.duration_ms for record in several]
     ages = [age for record in several if (age := record.age_seconds) is not None]
-    return [
-        len(several),
-        statuses[304],
-        statuses[429],
-        sum(count for status, count in statuses.items() if 400 <= status < 500 and status != 429),
-        sum(count for status, count in statuses.items() if status >= 500),
-        sum(took),
-        len(ages),
-        sum(ages),
-        max(took),
-        max(ages, default=0.0),
-    ]
+    refused = sum(count for status, count in statuses.items() if 400 <= status < 500) - statuses[429]
+    failed = sum(count for status, count in statuses.items() if status >= 500)
+    counts = (len(several), statuses[304], statuses[429], refused, failed)
+    return [*counts, sum(took), len(ages), sum(ages), max(took), max(ages, default=0.0)]

@@ -19,11 +19,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
 application = BodyLimit(get_wsgi_application())
 import_module(settings.ROOT_URLCONF)  # takes a second, for which the first request would wait
 
-from apiauth import authentication  # needs the app registry
-from monitoring.health.publisher import publisher
+from monitoring.health.publisher import publisher  # needs the app registry
 from scraping.documents.cache import documents
 
 publisher.enable()  # prebuilt health documents
 documents.update()  # cached matches, for which the first read would wait
-authentication.start_refreshing()  # cached consumers and keys
 availability.database.watch()  # an unreachable database costs no request a timeout

@@ -190,9 +190,9 @@ class ListMetadata(Body):
 
 
 class MatchList(Body):
-    matches: Annotated[list[MatchItem], ADDED]
-    next: Annotated[str | None, ADDED] = Field(description="The address of the next page.")
-    metadata_: Annotated[ListMetadata, ADDED] = Field(alias="_metadata")
+    matches: list[MatchItem]
+    next: str | None = Field(description="The address of the next page.")
+    metadata_: ListMetadata = Field(alias="_metadata")
 
 
 class OtherWord(Body):

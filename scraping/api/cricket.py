@@ -68,8 +68,8 @@ class MatchInfo(Body):
 
 
 class LiveMatches(Body):
-    matches: Annotated[list[MatchInfo], ADDED]
-    metadata_: Annotated[ListMetadata, ADDED] = Field(alias="_metadata")
+    matches: list[MatchInfo]
+    metadata_: ListMetadata = Field(alias="_metadata")
 
 
 @describe_read(

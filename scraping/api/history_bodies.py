@@ -44,37 +44,31 @@ class EventRow(Body):
 
 
 class EventFeed(Body):
-    events: Annotated[list[EventRow], ADDED]
-    next_since: Annotated[int, ADDED] = Field(description="The `since` of the next request.")
-    has_more: Annotated[bool, ADDED]
-    metadata_: Annotated[FullMetadata, ADDED] = Field(alias="_metadata")
+    events: list[EventRow]
+    next_since: int = Field(description="The `since` of the next request.")
+    has_more: bool
+    metadata_: FullMetadata = Field(alias="_metadata")
 
 
 class MatchDelta(Body):
     """The changes of a match since the given sequence."""
 
-    id: Annotated[int, ADDED]
-    diff_type_: Annotated[Literal["initial", "update", "none"], ADDED] = Field(
+    id: int
+    diff_type_: Literal["initial", "update", "none"] = Field(
         alias="_diff_type",
         description="initial: you had nothing, `changed` is the whole state. update: only what differs. none: nothing.",
     )
-    sequence_delta_: Annotated[int, ADDED] = Field(alias="_sequence_delta", description="The number of changes.")
-    from_sequence: Annotated[int, ADDED] = Field(description="The `since` of the request.")
-    to_sequence: Annotated[int, ADDED] = Field(
-        description="The sequence of your document once this is applied: the next `since`."
-    )
-    changed: Annotated[dict[str, Any], ADDED] = Field(
+    sequence_delta_: int = Field(alias="_sequence_delta", description="The number of changes.")
+    from_sequence: int = Field(description="The `since` of the request.")
+    to_sequence: int = Field(description="The sequence of your document once this is applied: the next `since`.")
+    changed: dict[str, Any] = Field(
         description="Fields of the match document that have another value now, each whole, spelled as they are there."
     )
-    removed: Annotated[list[str], ADDED] = Field(description="Fields that the state no longer has.")
-    events: Annotated[list[EventRow], ADDED] = Field(
-        description="Rows of the feed since then: added, updated, retracted."
-    )
-    has_more: Annotated[bool, ADDED] = Field(description="There are more such rows than fit here.")
-    next_since: Annotated[int | None, ADDED] = Field(
-        description="If `has_more`: read on at /events with this as `since`."
-    )
-    metadata_: Annotated[FullMetadata, ADDED] = Field(alias="_metadata")
+    removed: list[str] = Field(description="Fields that the state no longer has.")
+    events: list[EventRow] = Field(description="Rows of the feed since then: added, updated, retracted.")
+    has_more: bool = Field(description="There are more such rows than fit here.")
+    next_since: int | None = Field(description="If `has_more`: read on at /events with this as `since`.")
+    metadata_: FullMetadata = Field(alias="_metadata")
 
 
 # Fields of the match document that no delta names: they have no history, or are no part of the state.
@@ -108,9 +102,9 @@ class SnapshotItem(Body):
 
 
 class SnapshotList(Body):
-    snapshots: Annotated[list[SnapshotItem], ADDED] = Field(description="Newest first.")
-    next: Annotated[str | None, ADDED] = Field(description="The address of the next page.")
-    metadata_: Annotated[FullMetadata, ADDED] = Field(alias="_metadata")
+    snapshots: list[SnapshotItem] = Field(description="Newest first.")
+    next: str | None = Field(description="The address of the next page.")
+    metadata_: FullMetadata = Field(alias="_metadata")
 
 
 class SnapshotDocument(Body):
@@ -166,11 +160,11 @@ class XiMissing(Body):
 
 
 class MatchLineups(Body):
-    lineups: Annotated[list[LineupDocument], ADDED]
-    xi_missing: Annotated[XiMissing, ADDED] = Field(
+    lineups: list[LineupDocument]
+    xi_missing: XiMissing = Field(
         description="Whether no source has reported eleven starters of a side before the start."
     )
-    metadata_: Annotated[FullMetadata, ADDED] = Field(alias="_metadata")
+    metadata_: FullMetadata = Field(alias="_metadata")
 
 
 class ConflictRow(Body):
@@ -190,6 +184,6 @@ class ConflictRow(Body):
 
 
 class MatchConflicts(Body):
-    conflicts: Annotated[list[ConflictRow], ADDED] = Field(description="The latest first.")
-    provisional: Annotated[Provisional | None, ADDED] = Field(description="A lower score that is not confirmed yet.")
-    metadata_: Annotated[FullMetadata, ADDED] = Field(alias="_metadata")
+    conflicts: list[ConflictRow] = Field(description="The latest first.")
+    provisional: Provisional | None = Field(description="A lower score that is not confirmed yet.")
+    metadata_: FullMetadata = Field(alias="_metadata")

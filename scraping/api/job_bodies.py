@@ -9,14 +9,13 @@ from rest_framework import serializers
 
 from scraping import jobs
 from scraping.api.bodies import ADDED, Body, Computed
+from scraping.api.params import number, source_key
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.jobs import JobState, Standing
 from scraping.journal import RetryOutcome
-from scraping.models import JobKind
 from victoryline.lib.http.strict_serializer import StrictSerializer
 
-PAGE, MAX_PAGE = 20, 100
 NEVER: dict[str, Any] = {"not": {}}  # in JSON Schema: no value will do
 
 
@@ -30,20 +29,13 @@ class ScrapeRequest(StrictSerializer):
         ]
     }
 
-    source = serializers.SlugField(  # type: ignore[assignment]  # the metaclass takes it away before it hides anything
-        required=False, max_length=40, help_text="The key of a source, such as sofascore."
-    )
+    source = source_key("The key of a source, such as sofascore.")
     round = serializers.DictField(
         child=serializers.IntegerField(min_value=1),
         required=False,
         help_text='The round as the source names it. Sofascore: {"tournament": 325, "season": 87678, "round": 12}.',
     )
-    matches = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=1000,
-        help_text="How many matches the round has. A list with another number is not believed.",
-    )
+    matches = number(1, 1000, "How many matches the round has. A list with another number is not believed.")
     urls = serializers.ListField(
         child=serializers.CharField(max_length=2000, trim_whitespace=True),
         required=False,
@@ -53,14 +45,12 @@ class ScrapeRequest(StrictSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        of_round = {"source", "round", "matches"} & attrs.keys()
-        if "urls" in attrs and of_round:
+        if "urls" in attrs and {"source", "round", "matches"} & attrs.keys():
             raise serializers.ValidationError({"urls": ["Give either a round or addresses, not both."]})
-        if "urls" not in attrs:
-            missing = [name for name in ("source", "round") if name not in attrs]
-            if missing:
-                said = "Needed, unless you give `urls`: a round is a source and its numbers."
-                raise serializers.ValidationError({name: [said] for name in missing})
+        missing = [name for name in ("source", "round") if name not in attrs]
+        if missing and "urls" not in attrs:
+            reason = "Needed, unless you give `urls`: a round is a source and its numbers."
+            raise serializers.ValidationError({name: [reason] for name in missing})
         return attrs
 
 
@@ -71,28 +61,13 @@ class RetryRequest(StrictSerializer):
         "anyOf": [{"required": [name]} for name in ("job", "source", "error_class", "fingerprint")]
     }
 
-    job = serializers.IntegerField(required=False, min_value=1, max_value=MAX_ID, help_text="The number of a job.")
-    source = serializers.SlugField(  # type: ignore[assignment]
-        required=False, max_length=40, help_text="The key of a source."
-    )
+    job = number(1, MAX_ID, "The number of a job.")
+    source = source_key("The key of a source.")
     error_class = serializers.ChoiceField(required=False, choices=[word.value for word in ErrorClass])
     fingerprint = serializers.RegexField(
         r"^[0-9a-f]{64}$", required=False, help_text="Of a group of errors; the admin lists them."
     )
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Only say what would be retried.")
-
-
-class JobListParams(serializers.Serializer[None]):
-    kind = serializers.ChoiceField(required=False, choices=[JobKind.ROUND.value, JobKind.URLS.value])
-    source = serializers.SlugField(  # type: ignore[assignment]
-        required=False, max_length=40, help_text="The key of a source."
-    )
-    # Not a BooleanField: that takes a query without it for false.
-    open = serializers.ChoiceField(
-        required=False, choices=["true", "false"], help_text="true: jobs that have not ended; false: those that have."
-    )
-    cursor = serializers.CharField(required=False, max_length=64, help_text="From `next` of the page before.")
-    limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
 
 
 class MissingMatch(Body):
@@ -138,8 +113,8 @@ class JobDocument(JobSummary):
 
 
 class JobList(Body):
-    jobs: Annotated[list[JobSummary], ADDED]
-    next: Annotated[str | None, ADDED] = Field(description="The address of the next page.")
+    jobs: list[JobSummary]
+    next: str | None = Field(description="The address of the next page.")
 
 
 class RefusedTask(Body):

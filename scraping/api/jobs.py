@@ -18,8 +18,9 @@ from rest_framework.response import Response
 from scraping import jobs
 from scraping.api import params
 from scraping.api.fresh_view import address
-from scraping.api.job_bodies import JobDocument, JobList, JobListParams, RetryAnswer, RetryRequest, ScrapeRequest
+from scraping.api.job_bodies import JobDocument, JobList, RetryAnswer, RetryRequest, ScrapeRequest
 from scraping.api.operations import actor_of
+from scraping.api.params import JobListParams
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.journal import TaskSelection

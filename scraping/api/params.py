@@ -1,11 +1,12 @@
-"""Query parameters of match endpoints. A value that cannot be used is a 400 that names its parameter."""
+"""Query parameters of the endpoints. A value that cannot be used is a 400 that names its parameter."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import hashlib
-from datetime import UTC, date, datetime, time, timedelta
+from collections.abc import Iterable
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -13,7 +14,7 @@ from rest_framework import serializers
 
 from scraping.documents.filters import MatchFilter
 from scraping.documents.queries import MAX_ID
-from scraping.models import MatchLifecycle, SnapshotType
+from scraping.models import JobKind, MatchLifecycle, SnapshotType
 from scraping.payloads import Sport, Status
 from victoryline.lib.http.problems import BadParameter
 from victoryline.lib.http.strict_serializer import StrictSerializer
@@ -21,144 +22,123 @@ from victoryline.lib.http.strict_serializer import StrictSerializer
 MAX_AGE_SECONDS = 86_400
 PAGE, MAX_PAGE = 50, 100
 MAX_SEQUENCE = 2**31 - 1  # what the column holds
-STATUSES = tuple(each.value for each in Status)
 ANY_SPELLING = "Accents and capitals don't matter."
-INCLUDES = ("provenance", "provisional")
 # A change has the time at which its writing began, and shows a moment later. A request for changes since the last
 # answer must include those that were being written then.
 WRITE_TIME = timedelta(seconds=5)
 
 
-def _pattern(choices: tuple[str, ...]) -> dict[str, Any]:
-    one = f"({'|'.join(choices)})"
-    return {"type": "string", "pattern": f"^{one}(,{one})*$"}
+def number(low: int, high: int, help_text: str | None = None, **more: Any) -> serializers.IntegerField:
+    return serializers.IntegerField(required=False, min_value=low, max_value=high, help_text=help_text, **more)
 
 
-class _Values(serializers.CharField):
+def _choice(choices: Iterable[str], help_text: str | None = None, **more: Any) -> serializers.ChoiceField:
+    return serializers.ChoiceField(required=False, choices=list(choices), help_text=help_text, **more)
+
+
+def _time(help_text: str) -> serializers.DateTimeField:
+    return serializers.DateTimeField(required=False, help_text=help_text)
+
+
+def _text(length: int, help_text: str) -> serializers.CharField:
+    return serializers.CharField(required=False, max_length=length, help_text=help_text)
+
+
+def source_key(help_text: str) -> Any:
+    return serializers.SlugField(required=False, max_length=40, help_text=help_text)
+
+
+def _values_field(choices: tuple[str, ...], help_text: str, **more: Any) -> serializers.CharField:
     """One value or several, separated by commas; in one order, so that equal requests share a cache entry."""
+    one = f"({'|'.join(choices)})"
 
-    allowed: tuple[str, ...] = ()
+    @extend_schema_field({"type": "string", "pattern": f"^{one}(,{one})*$"})
+    class Values(serializers.CharField):
+        def to_internal_value(self, data: Any) -> str:
+            given = set(super().to_internal_value(data).split(","))
+            if given - set(choices):
+                raise serializers.ValidationError(f"Use one or more of: {', '.join(choices)}; separated by commas.")
+            return ",".join(each for each in choices if each in given)
 
-    def to_internal_value(self, data: Any) -> str:
-        given = set(super().to_internal_value(data).split(","))
-        if given - set(self.allowed):
-            raise serializers.ValidationError(f"Use one or more of: {', '.join(self.allowed)}; separated by commas.")
-        return ",".join(each for each in self.allowed if each in given)
-
-
-@extend_schema_field(_pattern(STATUSES))
-class Statuses(_Values):
-    allowed = STATUSES
-
-
-@extend_schema_field(_pattern(INCLUDES))
-class Includes(_Values):
-    allowed = INCLUDES
+    return Values(required=False, help_text=help_text, **more)
 
 
 class MaxAgeParams(serializers.Serializer[None]):
-    max_age = serializers.IntegerField(
-        required=False,
-        min_value=0,
-        max_value=MAX_AGE_SECONDS,
-        help_text="The oldest data you accept, in seconds. Older: 503 with Retry-After.",
-    )
+    max_age = number(0, MAX_AGE_SECONDS, "The oldest data you accept, in seconds. Older: 503 with Retry-After.")
 
 
 class MatchParams(MaxAgeParams):
-    include = Includes(
-        required=False,
-        max_length=60,
-        help_text="provenance: with each field's source, its confidence and age, and what other sources say instead. "
+    include = _values_field(
+        ("provenance", "provisional"),
+        "provenance: with each field's source, its confidence and age, and what other sources say instead. "
         "provisional: with a score that went down and is not believed yet. Both: separated by a comma.",
+        max_length=60,
     )
-    as_of = serializers.DateTimeField(
-        required=False, help_text="The match as we knew it at this time (ISO 8601), as long as we keep that."
-    )
-    sequence = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_SEQUENCE,
-        help_text="The match as it was when it had this number.",
-    )
+    as_of = _time("The match as we knew it at this time (ISO 8601), as long as we keep that.")
+    sequence = number(1, MAX_SEQUENCE, "The match as it was when it had this number.")
 
 
 class ListParams(MaxAgeParams):
-    status = Statuses(required=False, help_text="upcoming, live, completed, abandoned; several separated by commas.")
-    sport = serializers.ChoiceField(required=False, choices=[each.value for each in Sport])
-    source = serializers.SlugField(  # type: ignore[assignment]  # the metaclass takes it away before it could hide anything
-        required=False, max_length=40, help_text="The key of a source, such as crex."
+    status = _values_field(
+        tuple(each.value for each in Status), "upcoming, live, completed, abandoned; several separated by commas."
     )
-    lifecycle = serializers.ChoiceField(
-        required=False, choices=MatchLifecycle.values, help_text="Archived matches are listed only when asked for."
-    )
-    series = serializers.CharField(
-        required=False, max_length=120, help_text=f"A part of the name of its series. {ANY_SPELLING}"
-    )
-    team = serializers.CharField(required=False, max_length=120, help_text=f"A part of a team's name. {ANY_SPELLING}")
+    sport = _choice(each.value for each in Sport)
+    source = source_key("The key of a source, such as crex.")
+    lifecycle = _choice(MatchLifecycle.values, "Archived matches are listed only when asked for.")
+    series = _text(120, f"A part of the name of its series. {ANY_SPELLING}")
+    team = _text(120, f"A part of a team's name. {ANY_SPELLING}")
     date = serializers.DateField(required=False, help_text="Only matches that start on this day (UTC).")
-    start_from = serializers.DateTimeField(required=False, help_text="Only matches that start then or later.")
-    start_to = serializers.DateTimeField(required=False, help_text="Only matches that start before then.")
-    updated_since = serializers.DateTimeField(
-        required=False, help_text="Only matches that changed at or after this, or in the 5 seconds before."
-    )
-    cursor = serializers.CharField(required=False, max_length=64, help_text="From `next` of the page before.")
-    limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
+    start_from = _time("Only matches that start then or later.")
+    start_to = _time("Only matches that start before then.")
+    updated_since = _time("Only matches that changed at or after this, or in the 5 seconds before.")
+    cursor = _text(64, "From `next` of the page before.")
+    limit = number(1, MAX_PAGE, default=PAGE)
 
 
 class EventParams(MaxAgeParams):
-    since = serializers.IntegerField(
-        required=False, default=0, min_value=0, max_value=MAX_ID, help_text="Rows after this id; 0: from the start."
+    since = number(0, MAX_ID, "Rows after this id; 0: from the start.", default=0)
+    since_sequence = number(
+        0, MAX_SEQUENCE, "Only rows that were written when the match had a higher number than this.", default=0
     )
-    since_sequence = serializers.IntegerField(
-        required=False,
-        default=0,
-        min_value=0,
-        max_value=MAX_SEQUENCE,
-        help_text="Only rows that were written when the match had a higher number than this.",
-    )
-    limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
+    limit = number(1, MAX_PAGE, default=PAGE)
 
 
 class DeltaParams(MaxAgeParams):
-    since = serializers.IntegerField(
-        required=False,
-        default=0,
-        min_value=0,
-        max_value=MAX_SEQUENCE,
-        help_text="The `sequence` of the match as you have it; 0: you have nothing.",
-    )
-    limit = serializers.IntegerField(
-        required=False, default=MAX_PAGE, min_value=1, max_value=MAX_PAGE, help_text="Of rows in `events`."
-    )
+    since = number(0, MAX_SEQUENCE, "The `sequence` of the match as you have it; 0: you have nothing.", default=0)
+    limit = number(1, MAX_PAGE, "Of rows in `events`.", default=MAX_PAGE)
 
 
 class SnapshotParams(MaxAgeParams):
-    before = serializers.IntegerField(
-        required=False, min_value=1, max_value=MAX_SEQUENCE, help_text="Only snapshots with a lower number."
-    )
-    limit = serializers.IntegerField(required=False, default=PAGE, min_value=1, max_value=MAX_PAGE)
+    before = number(1, MAX_SEQUENCE, "Only snapshots with a lower number.")
+    limit = number(1, MAX_PAGE, default=PAGE)
 
 
 class LineupParams(MaxAgeParams):
-    snapshot_type = serializers.ChoiceField(
-        required=False,
-        choices=SnapshotType.values,
-        help_text="pre_match: only what was read before the start. post_match: only what was read after the end.",
+    snapshot_type = _choice(
+        SnapshotType.values,
+        "pre_match: only what was read before the start. post_match: only what was read after the end.",
     )
 
 
 class ConflictParams(MaxAgeParams):
-    state = serializers.ChoiceField(
-        required=False,
+    state = _choice(
+        ("open", "all"),
+        "open: what they disagree about now. all: what they have agreed about since as well.",
         default="open",
-        choices=["open", "all"],
-        help_text="open: what they disagree about now. all: what they have agreed about since as well.",
     )
 
 
+class JobListParams(serializers.Serializer[None]):
+    kind = _choice((JobKind.ROUND.value, JobKind.URLS.value))
+    source = source_key("The key of a source.")
+    # Not a BooleanField: that takes a query without it for false.
+    open = _choice(("true", "false"), "true: jobs that have not ended; false: those that have.")
+    cursor = _text(64, "From `next` of the page before.")
+    limit = number(1, MAX_PAGE, default=20)
+
+
 class PauseRequest(StrictSerializer):
-    minutes = serializers.IntegerField(required=False, default=5, min_value=1, max_value=1440)
+    minutes = number(1, 1440, default=5)
     reason = serializers.CharField(required=False, default="asked for over the API", max_length=150)
 
 
@@ -169,33 +149,24 @@ def match_filter(checked: dict[str, Any]) -> MatchFilter:
             raise BadParameter(
                 "date", "`date` is a day from its start to its end: leave out `start_from` and `start_to`."
             )
-        start_from, start_to = _whole_day(day)
+        start_from = datetime.combine(day, time.min, UTC)
+        start_to = _moved(start_from, timedelta(days=1))
+    since = checked.get("updated_since")
+    named = ("series", "status", "sport", "source", "lifecycle", "team")
     return MatchFilter(
-        series=checked.get("series", ""),
         start_from=start_from,
         start_to=start_to,
-        status=checked.get("status", ""),
-        sport=checked.get("sport", ""),
-        source=checked.get("source", ""),
-        lifecycle=checked.get("lifecycle", ""),
-        team=checked.get("team", ""),
-        updated_since=_before_writing(checked.get("updated_since")),
+        updated_since=None if since is None else _moved(since, -WRITE_TIME),
+        **{name: checked.get(name, "") for name in named},
     )
 
 
-def _before_writing(moment: datetime | None) -> datetime | None:
+def _moved(moment: datetime, by: timedelta) -> datetime:
+    """The calendar has a first and a last day."""
     try:
-        return None if moment is None else moment - WRITE_TIME
+        return moment + by
     except OverflowError:
-        return moment
-
-
-def _whole_day(day: date) -> tuple[datetime, datetime]:
-    start = datetime.combine(day, time.min, UTC)
-    try:
-        return start, start + timedelta(days=1)
-    except OverflowError:
-        return start, datetime.max.replace(tzinfo=UTC)
+        return moment if by < timedelta(0) else datetime.max.replace(tzinfo=UTC)
 
 
 def make_cursor(last_id: int, wanted: MatchFilter | None = None) -> str:

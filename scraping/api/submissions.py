@@ -91,7 +91,7 @@ class SubmissionDocument(Body):
 class SubmissionList(Body):
     """In the order of the matches that were sent."""
 
-    submissions: Annotated[list[SubmissionDocument], ADDED]
+    submissions: list[SubmissionDocument]
 
 
 class SubmissionAnswer(RootModel[SubmissionDocument | SubmissionList]):

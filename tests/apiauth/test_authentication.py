@@ -17,7 +17,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apiauth import authentication, consumers, keys, revoked
-from apiauth.models import ApiKey, Tier
+from apiauth.models import Tier
 from apiauth.signals import consumer_changed, key_revoked, key_rotated
 from tests.absence import known_to_be_away
 from victoryline.lib import availability
@@ -196,45 +196,3 @@ class TestWithoutRedis:
         revoked.take_back(["0123456789ab"])
         assert keys.revoke(prefix=key.key.prefix, now=timezone.now())
         assert not is_admitted(authentication, key.key.prefix)
-
-
-@pytest.mark.django_db
-class TestRenewing:
-    """The thread of a web process looks at the keys in use, so that requests need not."""
-
-    def test_asks_once_for_all_that_were_used(self, django_assert_num_queries: Any) -> None:
-        issued = [keys.issue(consumer_name=f"c{n}", tier=None, scopes=("read",), now=timezone.now()) for n in range(5)]
-        for one in issued:
-            authentication.find(one.key.prefix)
-        with django_assert_num_queries(1):
-            assert authentication.refresh() == 5
-        with django_assert_num_queries(0):
-            assert authentication.refresh() == 0  # no request since
-            assert all(authentication.find(one.key.prefix) for one in issued)
-
-    def test_sees_what_has_changed(self, key: keys.IssuedKey) -> None:
-        authentication.find(key.key.prefix)
-        ApiKey.objects.filter(pk=key.key.pk).update(revoked_at=timezone.now())  # by another process
-        authentication.refresh()
-        found = authentication.find(key.key.prefix)
-        assert found is not None
-        assert not found.is_active
-
-    def test_never_restores_an_entry_evicted_during_the_read(
-        self, key: keys.IssuedKey, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        prefix, load = key.key.prefix, authentication._load
-        authentication.find(prefix)
-
-        def revoked_meanwhile(prefixes: Any) -> Any:
-            found = load(prefixes)
-            monkeypatch.setattr(authentication, "_load", load)
-            keys.revoke(prefix=prefix, now=timezone.now())
-            authentication.find(prefix)
-            return found
-
-        monkeypatch.setattr(authentication, "_load", revoked_meanwhile)
-        authentication.refresh()
-        found = authentication.find(prefix)
-        assert found is not None
-        assert not found.is_active
