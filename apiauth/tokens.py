@@ -14,7 +14,6 @@ import hashlib
 import re
 import threading
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -97,8 +96,7 @@ class ConsumerToken(AccessToken):
             super().verify_token_type()
 
 
-@dataclass(frozen=True)
-class IssuedToken:
+class IssuedToken(NamedTuple):
     text: str
     expires_at: datetime
     lifetime_seconds: int

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db.models import Max, QuerySet, Sum
 from django.db.models.functions import TruncDay
 
 from apiauth.models import UsageHour
 
-Key = TypeVar("Key")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 DAYS_SHOWN = 30
 
@@ -66,11 +65,6 @@ def hours(since: datetime, until: datetime, *, consumer: int | None = None) -> d
     return _grouped(_rows(since, until, consumer), "hour")
 
 
-def days(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[date, Sums]:
-    rows = _rows(since, until, consumer).annotate(day=TruncDay("hour", tzinfo=UTC))
-    return {day.date(): sums for day, sums in _grouped(rows, "day").items()}
-
-
 def first_day(now: datetime) -> datetime:
     """Returns the start of the first of the DAYS_SHOWN."""
     return day_of(now) - DAY * (DAYS_SHOWN - 1)
@@ -79,18 +73,19 @@ def first_day(now: datetime) -> datetime:
 def last_days(now: datetime, *, consumer: int | None = None) -> dict[date, Sums]:
     """Returns sums of each of the last DAYS_SHOWN days."""
     first = first_day(now)
-    found = days(first, now, consumer=consumer)
+    rows = _rows(first, now, consumer).annotate(day=TruncDay("hour", tzinfo=UTC))
+    found = {day.date(): sums for day, sums in _grouped(rows, "day").items()}
     return {day: found.get(day, NOTHING) for day in ((first + DAY * number).date() for number in range(DAYS_SHOWN))}
 
 
 def routes(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[str, Sums]:
     """Returns sums by route name, the most requested first."""
-    return _by_requests(_grouped(_rows(since, until, consumer), "route"))
+    return _grouped(_rows(since, until, consumer), "route")
 
 
 def consumers(since: datetime, until: datetime) -> dict[str, Sums]:
     """Returns sums by consumer name, the busiest first."""
-    return _by_requests(_grouped(_rows(since, until, None), "consumer__name"))
+    return _grouped(_rows(since, until, None), "consumer__name")
 
 
 def total(since: datetime, until: datetime, *, consumer: int | None = None) -> Sums:
@@ -114,19 +109,12 @@ def day_of(moment: datetime) -> datetime:
     return hour_of(moment).replace(hour=0)
 
 
-def month_of(moment: datetime) -> datetime:
-    return day_of(moment).replace(day=1)
-
-
 def _rows(since: datetime, until: datetime, consumer: int | None) -> QuerySet[UsageHour]:
     rows = UsageHour.objects.filter(hour__gte=since, hour__lte=until)
     return rows if consumer is None else rows.filter(consumer=consumer)
 
 
 def _grouped(rows: QuerySet[UsageHour], by: str) -> dict[Any, Sums]:
-    found = rows.order_by(by).values_list(by).annotate(**ADDED)
+    """Returns sums by the values of a column, the most requested first."""
+    found = rows.values_list(by).annotate(**ADDED).order_by("-all_requests", by)
     return {key: Sums(*sums) for key, *sums in found}
-
-
-def _by_requests(found: dict[Key, Sums]) -> dict[Key, Sums]:
-    return dict(sorted(found.items(), key=lambda item: -item[1].requests))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any, Self
 
 from cachetools import TTLCache
@@ -197,16 +197,16 @@ def _stored(caller: Principal, now: datetime) -> tuple[KeyStanding, UsageHistory
 
 
 def _history(consumer: int, now: datetime) -> UsageHistory:
-    hour, today, month = usage.hour_of(now), usage.day_of(now), usage.month_of(now)
-    first = usage.first_day(now)
-    by_day = usage.days(min(first, month), now, consumer=consumer)
-    by_route = usage.routes(first, now, consumer=consumer)
-    days = [first.date() + timedelta(days=number) for number in range(usage.DAYS_SHOWN)]
+    today = usage.day_of(now)
+    starts = (usage.hour_of(now), today, today.replace(day=1))
+    hour, day, month = (UsageSums.of(usage.total(start, now, consumer=consumer)) for start in starts)
+    by_day = usage.last_days(now, consumer=consumer)
+    by_route = usage.routes(usage.first_day(now), now, consumer=consumer)
     return UsageHistory(
         as_of=now,
-        this_hour=UsageSums.of(usage.total(hour, now, consumer=consumer)),
-        today=UsageSums.of(by_day.get(today.date(), usage.NOTHING)),
-        this_month=UsageSums.of(usage.added([sums for day, sums in by_day.items() if day >= month.date()])),
-        by_day=[UsageOfDay.of(by_day.get(day, usage.NOTHING), day=day) for day in days],
+        this_hour=hour,
+        today=day,
+        this_month=month,
+        by_day=[UsageOfDay.of(sums, day=at) for at, sums in by_day.items()],
         by_route=[UsageOfRoute.of(sums, route=route) for route, sums in by_route.items()],
     )

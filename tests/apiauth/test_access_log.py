@@ -79,7 +79,9 @@ class TestRow:
         assert 5 <= logged.data_age_seconds < 60
 
     def test_is_written_when_the_view_fails(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("apiauth.api.usage_view.usage.days", Mock(side_effect=RuntimeError("a mistake of ours")))
+        monkeypatch.setattr(
+            "apiauth.api.usage_view.usage.last_days", Mock(side_effect=RuntimeError("a mistake of ours"))
+        )
         assert caller.get("/api/v1/usage").status_code == 500
         logged = AccessLog.objects.get()
         assert (logged.response_status, logged.route, logged.consumer) == (500, "usage", caller.key.consumer)
