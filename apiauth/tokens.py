@@ -90,11 +90,6 @@ class ConsumerToken(AccessToken):
             raise BadTokenError(NOT_OURS)
         super().verify()
 
-    def verify_token_type(self) -> None:
-        """Accepts a token without a type: releases before simplejwt made those. Only access tokens use the ring."""
-        if "token_type" in self.payload:
-            super().verify_token_type()
-
 
 class IssuedToken(NamedTuple):
     text: str

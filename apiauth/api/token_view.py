@@ -130,12 +130,7 @@ class GenerateToken(ApiView):
         keys.touch(key, now)
         token = tokens.make(key, now)
         answer = TokenAnswer(token=token.text, expires_in=token.lifetime_seconds, expires_at=token.expires_at)
-        return Response(answer.model_dump(mode="json"))
+        return Response(answer.model_dump(mode="json"), headers={"Cache-Control": "no-store"})
 
     def get_authenticate_header(self, request: Request) -> str:
         return 'ApiKey realm="victoryline"'
-
-    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        finished = super().finalize_response(request, response, *args, **kwargs)
-        finished.headers["Cache-Control"] = "no-store"
-        return finished

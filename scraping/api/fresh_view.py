@@ -38,11 +38,8 @@ from victoryline.lib.times import as_utc_iso
 CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}
 # For how long a cache may serve its copy while we fail. X-Data-Freshness says how old that is.
 STALE_IF_ERROR_SECONDS = {
-    DataState.FRESH: 60,
-    DataState.AGING: 60,
-    DataState.STALE: 300,
-    DataState.FROZEN: 300,
-    DataState.PAUSED: 300,
+    **dict.fromkeys((DataState.FRESH, DataState.AGING), 60),
+    **dict.fromkeys((DataState.STALE, DataState.FROZEN, DataState.PAUSED), 300),
     DataState.FINAL: 86_400,
     DataState.UNKNOWN: 0,
 }
@@ -63,8 +60,12 @@ class Answer:
     good_for: float | None = None  # seconds until it is older than the caller accepts
 
     def headers(self) -> dict[str, str]:
+        seconds, spare = self.cache_seconds, STALE_IF_ERROR_SECONDS[self.freshness.state]
+        if self.good_for is not None:  # a cache that went on longer would serve what we refuse with 503
+            seconds = min(seconds, int(self.good_for))
+            spare = min(spare, int(self.good_for) - seconds)
         found = age_headers(self.freshness)
-        found["Cache-Control"] = self._cache_control()
+        found["Cache-Control"] = f"private, max-age={seconds}, stale-if-error={spare}"
         if self.changed_at is not None:
             found["Last-Modified"] = http_date(self.changed_at.timestamp())
         if self.freshness.next_update_in is not None:
@@ -73,14 +74,6 @@ class Answer:
         if self.etag:
             found["ETag"] = self.etag
         return found
-
-    def _cache_control(self) -> str:
-        """Ends with the caller's `max_age`: a cache that went on longer would serve what we refuse with 503."""
-        seconds, spare = self.cache_seconds, STALE_IF_ERROR_SECONDS[self.freshness.state]
-        if self.good_for is not None:
-            seconds = min(seconds, int(self.good_for))
-            spare = min(spare, int(self.good_for) - seconds)
-        return f"private, max-age={seconds}, stale-if-error={spare}"
 
 
 IF_NONE_MATCH = OpenApiParameter(

@@ -10,7 +10,6 @@ import hashlib
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -134,18 +133,17 @@ class SubmitView(ApiView):
     )
     def post(self, request: Request) -> Response:
         now = timezone.now()
-        asked = _checked(request, now=now)
+        matches, body_hash = _checked(request.data, now=now)
+        key = idempotency_key(request, KEY_LENGTH) or f"sha256:{body_hash}"
         try:
-            accepted = submissions.accept(
-                asked.matches, sender=_sender(request), key=asked.key, body_hash=asked.body_hash, now=now
-            )
+            accepted = submissions.accept(matches, sender=_sender(request), key=key, body_hash=body_hash, now=now)
         except submissions.KeyReused as reuse:
             raise ApiProblem("conflict", f"{reuse}.", submission_id=str(reuse.submission.submission_id)) from reuse
         except submissions.SwitchedOff as refusal:
             raise ApiProblem("unavailable", f"{refusal}.", retry_after=OFF_SECONDS) from refusal
         found = [_document(request, one) for one in accepted.submissions]
         return Response(
-            {"submissions": found} if asked.is_batch else found[0],
+            {"submissions": found} if "matches" in request.data else found[0],
             status=202 if accepted.is_new else 200,
             headers={"Location": found[0]["href"], **NO_STORE},
         )
@@ -189,51 +187,38 @@ def _document(request: Request, one: Submission) -> dict[str, Any]:
     return SubmissionDocument.render(one, href=href)
 
 
-@dataclass(frozen=True)
-class CheckedRequest:
-    matches: Sequence[SentMatch]
-    is_batch: bool
-    key: str
-    body_hash: str
-
-
-def _checked(request: Request, *, now: datetime) -> CheckedRequest:
-    body = request.data
+def _checked(body: Any, *, now: datetime) -> tuple[Sequence[SentMatch], str]:
+    """Returns the matches and a hash of the body."""
     if not isinstance(body, dict):
         raise ValidationError({"body": ["It must be an object: a match, or several under `matches`."]})
     raw = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     if b"\\u0000" in raw:
         _refuse([(path, "It holds the character NUL.") for path in submission_schema.unstorable(body)])
     is_batch = "matches" in body
-    matches = _parsed(raw, is_batch=is_batch)
+    matches: Sequence[SentMatch] = ()
+    try:  # strictly: a number in quotation marks is none
+        if is_batch:
+            matches = SentMatches.model_validate_json(raw, strict=True).matches
+        else:
+            matches = [SentMatch.model_validate_json(raw, strict=True)]
+    except pydantic.ValidationError as error:
+        _refuse([(one["loc"], _message(one)) for one in error.errors(include_url=False)])
     places: list[Path] = [("matches", number) for number in range(len(matches))] if is_batch else [()]
     _refuse([found for place, match in zip(places, matches, strict=True) for found in _unfit(place, match, now)])
-    body_hash = hashlib.sha256(raw).hexdigest()
-    return CheckedRequest(matches, is_batch, idempotency_key(request, KEY_LENGTH) or f"sha256:{body_hash}", body_hash)
+    return matches, hashlib.sha256(raw).hexdigest()
 
 
-def _parsed(raw: bytes, *, is_batch: bool) -> Sequence[SentMatch]:
-    """Strictly: a number in quotation marks is none."""
-    try:
-        if is_batch:
-            return SentMatches.model_validate_json(raw, strict=True).matches
-        return [SentMatch.model_validate_json(raw, strict=True)]
-    except pydantic.ValidationError as error:
-        _refuse([(one["loc"], _words(one)) for one in error.errors(include_url=False)])
-        raise  # there is always something to name
-
-
-def _words(one: ErrorDetails) -> str:
-    """As the checker has them, but where it speaks of its own insides."""
-    told = one.get("ctx", {})
-    match one["type"]:
+def _message(error: ErrorDetails) -> str:
+    """Returns pydantic's message, or a plainer one."""
+    context = error.get("ctx", {})
+    match error["type"]:
         case "extra_forbidden":
             return "There is no such field here."
         case "too_long":
-            return f"At most {told['max_length']} are taken at once, and these are {told['actual_length']}."
+            return f"At most {context['max_length']} are taken at once, and these are {context['actual_length']}."
         case "too_short":
-            return f"At least {told['min_length']} is needed."
-    return one["msg"]
+            return f"At least {context['min_length']} is needed."
+    return error["msg"]
 
 
 def _unfit(place: Path, match: SentMatch, now: datetime) -> list[tuple[Path, str]]:

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import orjson
 from rest_framework.exceptions import ParseError
-from rest_framework.negotiation import BaseContentNegotiation, DefaultContentNegotiation
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -54,11 +54,8 @@ class OrjsonParser(BaseParser):
             raise ParseError(f"The body is not valid JSON: {error}") from error
 
 
-class JsonOnly(BaseContentNegotiation):
+class JsonOnly(DefaultContentNegotiation):
     """Answers with JSON whatever the Accept header asks for, rather than with a 406."""
-
-    def select_parser(self, request: Request, parsers: Any) -> Any:
-        return DefaultContentNegotiation().select_parser(request, parsers)
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
         return renderers[0], renderers[0].media_type

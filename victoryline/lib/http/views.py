@@ -98,9 +98,6 @@ class ApiView(APIView):
         if hasattr(self, (request.method or "").lower()):  # an unknown method is a 405, whatever the scope
             super().check_permissions(request)
 
-    def check_throttles(self, request: Request) -> None:
-        """Done in check_permissions."""
-
     def options(self, request: Request, *args: Any, **kwargs: Any) -> Response:  # type: ignore[override]  # as upstream
         """Answers with `Allow` only; everything else is at /api/schema."""
         return Response(status=204)
