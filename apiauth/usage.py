@@ -116,5 +116,5 @@ def _rows(since: datetime, until: datetime, consumer: int | None) -> QuerySet[Us
 
 def _grouped(rows: QuerySet[UsageHour], by: str) -> dict[Any, Sums]:
     """Returns sums by the values of a column, the most requested first."""
-    found = rows.values_list(by).annotate(**ADDED).order_by(Sum("requests").desc(), by)
-    return {key: Sums(*sums) for key, *sums in found}
+    found = {key: Sums(*sums) for key, *sums in rows.order_by(by).values_list(by).annotate(**ADDED)}
+    return dict(sorted(found.items(), key=lambda item: -item[1].requests))
