@@ -77,7 +77,8 @@ class TestProblems:
         def away(*args, **kwargs):
             raise error("connection refused")
 
-        monkeypatch.setattr("scraping.documents.queries.compared_columns", away)
+        for query in ("compared_columns", "accepted_ids"):
+            monkeypatch.setattr(f"scraping.documents.queries.{query}", away)
         response = caller.get("/api/v1/matches")
         assert (response.status_code, response.json()["type"]) == (503, "/problems/unavailable")
         assert response["Retry-After"] == "5"
@@ -308,7 +309,8 @@ class TestLogLine:
         def away(*args, **kwargs):
             raise OperationalError("gone")
 
-        monkeypatch.setattr("scraping.documents.queries.compared_columns", away)
+        for query in ("compared_columns", "accepted_ids"):
+            monkeypatch.setattr(f"scraping.documents.queries.{query}", away)
         caller.get("/api/v1/matches")
         [line] = [record for record in caplog.records if record.name == "victoryline.requests"]
         assert (line.status, line.levelname) == (503, "WARNING")
