@@ -14,9 +14,8 @@ from pathlib import Path
 
 from victoryline import demo
 from victoryline.configuration import PROJECT_ROOT, Config
-from victoryline.engine_process import CLOSING_SECONDS
 from victoryline.lib.processes import python
-from victoryline.supervisor import Child, Supervisor
+from victoryline.supervisor import CLOSING_SECONDS, Child, Supervisor
 
 STADIUM_START_SECONDS = 20.0
 DEMO_SEED = 7  # same seed, same matches

@@ -1,4 +1,4 @@
-"""Shared by worker and scheduler processes: stop signals, stop times, watchdog limits, the scheduler's loop.
+"""Shared by worker and scheduler processes: stop signals, stop times, watchdog limits, the scheduler.
 
 The first signal stops the process after its running work, a second one at once; the watchdog ends a stalled process.
 """
@@ -13,14 +13,15 @@ from collections.abc import Callable
 
 from django.conf import settings
 
+from monitoring.alerts.channels import configured
+from monitoring.alerts.delivery import DeliveryThreads
 from scraping.scheduler.loop import SchedulerLoop, load_steps
+from scraping.worker.heartbeat import watch_thread
 from victoryline.configuration import Config
-from victoryline.lib.watchdog import StallLimits, end_children
+from victoryline.lib.watchdog import Sign, StallLimits, Watchdog, end_children
 
 # The kernel reports a killed parent once for each of its threads; these count as one signal.
 ONE_SIGNAL_SECONDS = 1.0
-# After the running work: leases are released, the browser closes, the last heartbeat is written.
-CLOSING_SECONDS = 5.0
 # Without the supervisor, its parent watch kills this process and its children after a few seconds.
 ORPHAN_STOP_SECONDS = 4.0
 SQLITE_LOCK_SECONDS = 30.0
@@ -31,11 +32,8 @@ LEADER_LEASE_SHARE = 2 / 3
 _parent = os.getppid()
 
 
-def on_signals(on_first: Callable[[], None] = lambda: None) -> threading.Event:
-    """Returns an event that the first SIGTERM or SIGINT sets, after which it calls `on_first`.
-
-    A later signal kills the children and ends the process.
-    """
+def on_signals() -> threading.Event:
+    """Returns an event that the first SIGTERM or SIGINT sets. A later one kills the children and ends the process."""
     stopping = threading.Event()
     signalled_at = 0.0
 
@@ -46,7 +44,6 @@ def on_signals(on_first: Callable[[], None] = lambda: None) -> threading.Event:
             os._exit(1)
         signalled_at = time.monotonic()
         stopping.set()
-        on_first()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, handle)
@@ -71,10 +68,27 @@ def stall_limits(config: Config) -> StallLimits:
     )
 
 
-def make_loop(config: Config, *, holder: str) -> SchedulerLoop:
-    return SchedulerLoop(
+def start_scheduler(config: Config, holder: str, watchdog: Watchdog) -> Callable[[float], None]:
+    """Starts the scheduler's loop and the delivery of alerts in threads.
+
+    Returns the function that stops them; it waits so many seconds for the loop.
+    """
+    loop = SchedulerLoop(
         load_steps(settings.SCHEDULER_STEPS),
         holder=holder,
         tick_seconds=config.scheduler_tick_seconds,
         lease_seconds=config.task_lease_seconds * LEADER_LEASE_SHARE,
     )
+    thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
+    thread.start()
+    watch_thread(watchdog, "the scheduler's thread", thread)
+    watchdog.watch(Sign(loop.pulse.reads("the scheduler"), stall_limits(config).store_seconds))
+    deliveries = DeliveryThreads(configured(config))
+    deliveries.start()
+
+    def stop(seconds: float) -> None:
+        loop.stop()
+        thread.join(timeout=seconds)
+        deliveries.stop()
+
+    return stop

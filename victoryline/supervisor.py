@@ -29,6 +29,8 @@ from victoryline.lib.watchdog import STALLED_EXIT_CODE, TOO_LARGE_EXIT_CODE
 GRACE_SECONDS = 30.0  # for a worker to finish its running tasks; an idle one is gone in a second
 # After the supervisor was killed everything must be gone within 10 s, on a busy machine too.
 SHORT_GRACE_SECONDS = 6.0
+# A worker needs them after its running work: leases are released, the browser closes, the last heartbeat is written.
+CLOSING_SECONDS = 5.0
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 0.2, 10.0
 STEADY_AFTER_SECONDS = 60.0
 # A signal to a process group may arrive several times; these count as one.

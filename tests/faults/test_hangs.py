@@ -14,9 +14,10 @@ from tests.faults.scaled import PATIENCE, bring_to_rest, hold_tasks, live_refs
 from tests.faults.system import System
 from tests.stadium_process import StadiumProcess
 from tests.system import wait_for
-from victoryline.engine_process import CLOSING_SECONDS, ONE_SIGNAL_SECONDS
+from victoryline.engine_process import ONE_SIGNAL_SECONDS
 from victoryline.lib.processes import python
 from victoryline.lib.watchdog import STALLED_EXIT_CODE
+from victoryline.supervisor import CLOSING_SECONDS
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 

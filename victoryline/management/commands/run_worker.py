@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from monitoring.alerts.channels import configured
-from monitoring.alerts.delivery import DeliveryThreads
 from monitoring.metrics.exposition import start_worker_metrics
 from scraping.browser.launcher import BrowserOptions
 from scraping.scheduler import hint
-from scraping.worker.heartbeat import watch_thread
 from scraping.worker.process import WorkerOptions, WorkerProcess
 from victoryline.configuration import Config
 from victoryline.engine_process import (
-    CLOSING_SECONDS,
     ORPHAN_STOP_SECONDS,
-    make_loop,
     on_signals,
     stall_limits,
+    start_scheduler,
     stop_seconds,
 )
 from victoryline.lib import availability, chromium, identity
 from victoryline.lib.hint_broker import install_broker
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
-from victoryline.lib.watchdog import Sign, Watchdog
+from victoryline.lib.watchdog import Watchdog
+from victoryline.supervisor import CLOSING_SECONDS
 
 
 class Command(BaseCommand):
@@ -60,14 +55,14 @@ class Command(BaseCommand):
         watchdog = Watchdog()
         worker = _make_worker(config, worker_id, watchdog, temp_dir)
         worker.start()
-        stop_scheduler = _start_scheduler(config, worker_id, watchdog) if with_scheduler else None
+        stop_scheduler = start_scheduler(config, worker_id, watchdog) if with_scheduler else None
         watchdog.start()
         stopping.wait()
         seconds = stop_seconds(config)
         watchdog.end_within(seconds + CLOSING_SECONDS)
         began = time.monotonic()
         if stop_scheduler:
-            stop_scheduler()
+            stop_scheduler(ORPHAN_STOP_SECONDS)
         worker.stop(timeout_seconds=max(1.0, seconds - (time.monotonic() - began)))
 
 
@@ -89,21 +84,3 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
     )
     options = WorkerOptions(worker_id, config, browser, stall_limits(config), temp_dir)
     return WorkerProcess(broker, options, watchdog, due_hints=hint.own_hints)
-
-
-def _start_scheduler(config: Config, holder: str, watchdog: Watchdog) -> Callable[[], None]:
-    """Starts the scheduler's loop and the delivery of alerts in threads; returns the function that stops them."""
-    loop = make_loop(config, holder=holder)
-    thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
-    thread.start()
-    watch_thread(watchdog, "the scheduler's thread", thread)
-    watchdog.watch(Sign(loop.pulse.reads("the scheduler"), stall_limits(config).store_seconds))
-    deliveries = DeliveryThreads(configured(config))
-    deliveries.start()
-
-    def stop() -> None:
-        loop.stop()
-        thread.join(timeout=ORPHAN_STOP_SECONDS)
-        deliveries.stop()
-
-    return stop
