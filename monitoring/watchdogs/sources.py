@@ -13,9 +13,9 @@ from monitoring.models import Alert, Severity
 from scraping.configuration import policies
 from scraping.errors import ErrorClass
 from scraping.models import ScrapeError, Source
-from scraping.policies.drift import DriftPolicy
+from scraping.policies.drift import DriftPolicy, Fill
 from scraping.stats import fill_rates, traffic
-from scraping.stats.fill_rates import FallenField, SparseSource
+from scraping.stats.fill_rates import FallenField
 from scraping.stats.traffic import MEGABYTE
 
 logger = logging.getLogger(__name__)
@@ -54,8 +54,8 @@ def watch_drift(now: datetime) -> int:
         for one in fill_rates.fallen_fields(policy, now=now)
     }
     sparse = {
-        alert_keys.SPARSE.of(one.source.key): _sparse_source(one, policy)
-        for one in fill_rates.sparse_sources(policy, now=now)
+        alert_keys.SPARSE.of(source.key): _sparse_source(source, integrity, policy)
+        for source, integrity in fill_rates.sparse_sources(policy, now=now)
     }
     reports = fallen | sparse
     for key in set_alerts(alert_keys.DRIFT, fallen, now) | set_alerts(alert_keys.SPARSE, sparse, now):
@@ -79,15 +79,16 @@ def _fallen_field(one: FallenField, policy: DriftPolicy, now: datetime) -> Repor
     return Report(Severity.WARNING, one.sentence, detail)
 
 
-def _sparse_source(one: SparseSource, policy: DriftPolicy) -> Report:
+def _sparse_source(source: Source, integrity: Fill, policy: DriftPolicy) -> Report:
+    null_rate = 1 - integrity.percent / 100
     detail = {
-        "source": one.source.key,
-        "null_rate": round(one.null_rate, 3),
+        "source": source.key,
+        "null_rate": round(null_rate, 3),
         "limit": policy.null_rate,
-        "readings": one.integrity.seen,
+        "readings": integrity.seen,
     }
     summary = (
-        f"{one.source.name} left out {100 * one.null_rate:.0f} % of the wanted fields in the last hour; "
+        f"{source.name} left out {100 * null_rate:.0f} % of the wanted fields in the last hour; "
         f"{100 * policy.null_rate:.0f} % is the limit"
     )
     return Report(Severity.WARNING, summary, detail)

@@ -24,16 +24,7 @@ TRIED = {
     Rung.FROZEN: "frozen",
 }
 MOST = 1000
-COPIED = (
-    "title",
-    "status",
-    "phase",
-    "is_importance_fixed",
-    "frozen_at",
-    "total_scrapes",
-    "total_failures",
-    "created_at",
-)
+COPIED = ("title", "status", "phase", "is_importance_fixed", "frozen_at", "total_scrapes", "total_failures")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,5 +121,6 @@ def _record(match: Match, now: datetime) -> WatchRecord:
         next_poll_in=(next_at - now).total_seconds() if next_at else None,
         rung=Rung(match.silence_rung),
         rung_at=match.silence_rung_at,
+        created_at=match.created_at,
         **{name: getattr(match, name) for name in COPIED},
     )

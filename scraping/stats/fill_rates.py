@@ -135,18 +135,6 @@ class FallenField:
         return f"{self.source.name} fills {self.name} in {now} of its readings; {then}"
 
 
-@dataclass(frozen=True)
-class SparseSource:
-    """A source that leaves out more of the wanted fields than it may."""
-
-    source: Source
-    integrity: Fill
-
-    @property
-    def null_rate(self) -> float:
-        return 1 - self.integrity.percent / 100
-
-
 def usual_and_present(policy: DriftPolicy, *, now: datetime) -> tuple[dict[FieldKey, Fill], dict[FieldKey, Fill]]:
     """Returns the fill rates of the hours before the window, and of the window."""
     since = window_start(now, policy.window_minutes)
@@ -192,10 +180,11 @@ def matches_without(one: FallenField, policy: DriftPolicy, *, now: datetime) -> 
     return lacking[:MAX_NAMED], len(of_stage)
 
 
-def sparse_sources(policy: DriftPolicy, *, now: datetime) -> list[SparseSource]:
+def sparse_sources(policy: DriftPolicy, *, now: datetime) -> list[tuple[Source, Fill]]:
+    """Returns the sources that leave out more of the wanted fields than they may, with their integrity."""
     found = integrity_by_source(policy, now=now)
     sources = Source.objects.defer("metadata").in_bulk(found)
-    return [SparseSource(sources[pk], fill) for pk, fill in sorted(found.items()) if is_sparse(fill, policy)]
+    return [(sources[pk], fill) for pk, fill in sorted(found.items()) if is_sparse(fill, policy)]
 
 
 def integrity_by_source(policy: DriftPolicy, *, now: datetime) -> dict[int, Fill]:
