@@ -21,10 +21,6 @@ from victoryline.lib.operator_actions import OperationResult, OperatorAction, Op
 SUMMARY_LENGTH = 160
 
 
-def _selection(pk: int) -> TaskSelection:
-    return TaskSelection(fingerprint=ErrorGroup.objects.values_list("fingerprint", flat=True).get(pk=pk))
-
-
 @admin.register(ErrorGroup)
 class ErrorGroupAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
@@ -50,7 +46,7 @@ class ErrorGroupAdmin(OperatorActionsMixin, HistoryAdmin):
             explanation="Every failed or dead task with this error is due at once, with all of its attempts, unless a "
             "later task has succeeded.",
             icon="refresh",
-            run=retry_selections(_selection),
+            run=retry_selections(lambda pk: TaskSelection(fingerprint=ErrorGroup.objects.get(pk=pk).fingerprint)),
         ),
     )
     open_dead = column("open dead letters", lambda group: group.open_dead_number, ordering="open_dead_number")

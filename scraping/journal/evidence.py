@@ -56,7 +56,13 @@ def store(error: BaseException, failure: FailureKey, *, is_final: bool, now: dat
     For a task that dies, a bug, and error classes that say so; none where there is enough already, or no room.
     """
     seen = evidence_of(error)
-    if not seen or not (is_final or _is_wanted(error)) or not _is_news(seen, failure, now):
+    is_wanted = is_final or not isinstance(error, ScrapingError)
+    if isinstance(error, ScrapingError) and error.http_status != 429:  # that one was only asked for too soon
+        is_wanted |= ERROR_RULES[error.error_class].keeps_evidence
+    if not seen or not is_wanted:
+        return []
+    known = set(_recent(failure, now).values_list("kind", flat=True))
+    if known and (not seen.screenshot or EvidenceKind.SCREENSHOT in known):
         return []
     try:
         return _written(seen, failure, now)
@@ -70,13 +76,6 @@ def store(error: BaseException, failure: FailureKey, *, is_final: bool, now: dat
             extra={"action": "evidence_not_kept"},
         )
         return []
-
-
-def _is_wanted(error: BaseException) -> bool:
-    if not isinstance(error, ScrapingError):
-        return True
-    # A response to a request that came too soon (429) shows nothing.
-    return error.http_status != 429 and ERROR_RULES[error.error_class].keeps_evidence
 
 
 def attach(files: Sequence[Evidence], error: ScrapeError, failure: FailureKey, *, now: datetime) -> None:
@@ -93,11 +92,6 @@ def _recent(failure: FailureKey, now: datetime) -> QuerySet[Evidence]:
     return of_group.filter(error__match=failure.match_id)
 
 
-def _is_news(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> bool:
-    known = set(_recent(failure, now).values_list("kind", flat=True))
-    return not known or (bool(seen.screenshot) and EvidenceKind.SCREENSHOT not in known)
-
-
 def _written(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> list[Evidence]:
     stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', failure.name)[:60]}_{secrets.token_hex(4)}"
     files = [
@@ -111,7 +105,12 @@ def _written(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> list[
     ]
     if 0 < len(seen.screenshot) <= MAX_FILE_BYTES:  # half a screenshot is useless
         files.append((EvidenceKind.SCREENSHOT, f"{stem}_screenshot.jpg", seen.screenshot, False))
-    _make_room(sum(len(content) for _, _, content, _ in files))
+    size, root = sum(len(content) for _, _, content, _ in files), Path(settings.MEDIA_ROOT)
+    root.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(root).free
+    if free - size < settings.CONFIG.min_free_disk_mb * MEGABYTE:
+        raise OSError(f"only {free // MEGABYTE} MB of disk space are left")
+    remove(over_the_total(adding=size))
     for _, path, content, _ in files:
         _write(path, content)
     return [
@@ -138,16 +137,6 @@ def _write(path: str, content: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-
-
-def _make_room(size: int) -> None:
-    """Removes the oldest evidence above the total; OSError where the disk is nearly full."""
-    root = Path(settings.MEDIA_ROOT)
-    root.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(root).free
-    if free - size < settings.CONFIG.min_free_disk_mb * MEGABYTE:
-        raise OSError(f"only {free // MEGABYTE} MB of disk space are left")
-    remove(over_the_total(adding=size))
 
 
 def over_the_total(*, adding: int = 0, at_most: int | None = MOST_REMOVED_AT_ONCE) -> list[Evidence]:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from cachetools import LRUCache
 from django.utils import timezone
@@ -104,10 +103,6 @@ class Engine:
         with self._lock:
             self._last_payloads[ref_id] = payload
 
-    def visits_from(self, source_id: int, now: datetime) -> datetime | None:
-        """Returns the earliest time of the next visit to a source whose budget is spent; None: at any time."""
-        return self.traffic.visits_from(source_id, now)
-
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
         """Holds the task while the body runs: the heartbeat extends its lease."""
@@ -189,5 +184,5 @@ def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
         is_fresh=is_fresh,
         is_quiet=ref.unchanged_polls >= QUIET_POLLS,
         timeout_factor=claim.timeout_factor,
-        visits_from=engine.visits_from(ref.source_id, timezone.now()),
+        visits_from=engine.traffic.visits_from(ref.source_id, timezone.now()),
     )

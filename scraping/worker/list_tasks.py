@@ -49,7 +49,7 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
         adapter,
         is_suspect=claim.charged_attempts > 0,
         timeout_factor=claim.timeout_factor,
-        visits_from=engine.visits_from(source.pk, timezone.now()),
+        visits_from=engine.traffic.visits_from(source.pk, timezone.now()),
     )
     with evidence_from(reading):
         found = adapter.parse_list(reading, source.base_url)
@@ -70,7 +70,7 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     job, source = ScrapeJob.objects.get(pk=claim.job_id), load_source(claim, engine)
     adapter, asked = adapter_for(source.adapter_key), job.parameters["round"]
     try:
-        visits_from = engine.visits_from(source.pk, timezone.now())
+        visits_from = engine.traffic.visits_from(source.pk, timezone.now())
         reading = engine.reader.planned_list(
             source.site, adapter.round_plan(source.base_url, asked), visits_from=visits_from
         )
@@ -134,7 +134,7 @@ def _read_day(
 def _read_lists(source: Source, adapter: HasFixtures, engine: Engine, day: date) -> list[Reading]:
     """Reads the list of a day, and the lists that it names."""
     site, plan = source.site, adapter.fixture_plan(source.base_url, day)
-    visits_from = engine.visits_from(source.pk, timezone.now())
+    visits_from = engine.traffic.visits_from(source.pk, timezone.now())
     readings = [engine.reader.planned_list(site, plan, visits_from=visits_from)]
     while isinstance(adapter, HasMoreFixtures):
         with evidence_from(readings[-1]):
