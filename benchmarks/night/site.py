@@ -42,13 +42,10 @@ class Request:
     response: Response
 
 
-class SimulatedAdapter:
+class SimulatedAdapter(Adapter):
     """The part of an adapter that workers and scheduler use besides the reader."""
 
     key, sport, payload_schema, events_endpoint = "simulated", Sport.CRICKET, "simulated.v1", ""
-    layout = list_layout = None
-    round_fields: tuple[str, ...] = ()
-    prefers_attached = False
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -22,7 +22,6 @@ from scraping.matches.lineups import OTHER_SIDE, PointInTimeError
 from scraping.models import Lineup, MatchRef, Priority, ScrapeTask, SnapshotType, TaskState, TeamAlias
 from scraping.payloads import STARTERS, Resource
 from scraping.sources import ADAPTERS
-from scraping.sources.base import HasLineups
 from victoryline.lib.times import as_utc_iso
 
 __all__ = ["NotScraped", "PointInTimeError", "ScrapeResult", "SofascoreScraperService", "WrongMatch"]
@@ -126,7 +125,8 @@ class SofascoreScraperService:
         ref = refs.filter(match_id=asked.match_id).first()
         if ref is None:
             raise WrongMatch(f"match {asked.match_id} is not known at {self.source_key}: watch it there first")
-        if not ref.source.is_enabled or not isinstance(ADAPTERS.get(ref.source.adapter_key), HasLineups):
+        adapter = ADAPTERS.get(ref.source.adapter_key)
+        if not ref.source.is_enabled or adapter is None or not adapter.lineup_schema:
             raise NotScraped(f"{ref.source.name} is switched off, or its adapter has no line-ups")
         _refuse_other_teams(ref, asked)
         return ref
@@ -144,7 +144,6 @@ class SofascoreScraperService:
         kept = {row.side: row for row in rows.filter(captured_at__lt=asked.kickoff).prefetch_related("players")}
         sides: dict[str, dict[str, Any]] = {ours: _side(kept.get(_side_of(ours, ref))) for ours in OUR_SIDES}
         adapter = ADAPTERS[ref.source.adapter_key]
-        assert isinstance(adapter, HasLineups)
         identity = {
             "match_id": ref.match_id,
             "title": ref.match.title,

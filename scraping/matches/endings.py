@@ -30,7 +30,6 @@ from scraping.models import (
 from scraping.payloads import Resource, Sport, Status
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
-from scraping.sources.base import HasFigures
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.times import as_utc_iso
 
@@ -80,7 +79,8 @@ def _has_score(match: Match) -> bool:
 
 
 def _has_figures(ref: MatchRef) -> bool:
-    return isinstance(ADAPTERS.get(ref.source.adapter_key), HasFigures)
+    adapter = ADAPTERS.get(ref.source.adapter_key)
+    return adapter is not None and bool(adapter.figure_schema)
 
 
 def settle_ended(now: datetime) -> list[int]:

@@ -19,7 +19,6 @@ from scraping.reading.caches import VisitCache, VisitRecord, derive_requests
 from scraping.reading.targets import ReadPlan, Target
 from scraping.readings import PAGE, STATIC_PAGE, Document, Extractor, Reading, Request, Site, reporting_wait
 from scraping.sources import parsing
-from scraping.sources.base import AsksOutright, FollowsUp, HasPublicEndpoints
 from scraping.sources.extract import SCRIPT, plan_of
 
 PAGE_SECONDS = 600.0  # then the page itself is fetched again, for facts that the endpoints do not have
@@ -54,11 +53,11 @@ class ReadModes:
             return ReadPlan("the source is always visited")
         if adapter.layout is not None and (site.read_way == "attached" or adapter.prefers_attached):
             return ReadPlan(is_attached=True)
-        if isinstance(adapter, AsksOutright):
+        if requests := adapter.requests(target.ref, site.base_url):
             refused_at = self._refused_at.get(site.key)
             if refused_at is not None and self._clock() - refused_at < REFUSED_SECONDS and target.visits_from is None:
                 return ReadPlan("the source refused requests without a page")
-            return ReadPlan(requests=adapter.requests(target.ref, site.base_url))
+            return ReadPlan(requests=requests)
         if not self._access.sessions.is_warm(site.key):
             return ReadPlan("there is no session at the source", can_wait=True)
         if target.visits_from is None and self._access.sessions.wants_visit(site.key):
@@ -140,9 +139,8 @@ class ReadModes:
     async def own_requests(self, target: Target, requests: tuple[Request, ...]) -> Reading:
         """Makes the requests that the adapter knows without a visit. A page among them may be a bot challenge."""
         reading = await self.ask(target, requests)
-        if isinstance(target.adapter, FollowsUp):
-            more = target.adapter.follow_up(reading, target.site.base_url)
-            reading = reading.joined(await self.ask(target, more)) if more else reading
+        if more := target.adapter.follow_up(reading, target.site.base_url):
+            reading = reading.joined(await self.ask(target, more))
         page = reading.document(PAGE)
         if page is not None:
             await self._refuse_challenge(target, reading, page)
@@ -181,15 +179,12 @@ class ReadModes:
     async def ask(self, target: Target, requests: tuple[Request, ...], *, has_page: bool = False) -> Reading:
         """`has_page`: a page is cached, so that a server error of the page is no failure."""
         site, adapter, ref = target.site, target.adapter, target.ref
-        public: tuple[Request, ...] = ()
-        if site.token_url and isinstance(adapter, HasPublicEndpoints):
-            public = adapter.public_requests(ref, site.base_url)
         return await self._access.request(
             site,
             ref,
             requests,
             required=required_names(adapter.endpoints(ref)),
-            public=public,
+            public=adapter.public_requests(ref, site.base_url) if site.token_url else (),
             is_ignored=_is_broken_page if has_page else None,
             timeout_factor=target.timeout_factor,
         )

@@ -26,7 +26,7 @@ from scraping.reading.read_modes import FALLS_BACK, ReadModes, over_budget
 from scraping.reading.targets import BatchResult, Observer, ReadPlan, RunOnLoop, Target
 from scraping.reading.tokens import Tokens
 from scraping.readings import PAGE, Reading, ReadMode, RefInfo, Request, Site, evidence_from
-from scraping.sources.base import Adapter, AsksOutright, ListPlan
+from scraping.sources.base import Adapter, ListPlan
 
 __all__ = ["BatchResult", "Reader", "Target"]
 
@@ -211,7 +211,7 @@ class Reader:
                 timeout_factor=target.timeout_factor,
             ),
             lambda: self._modes.visit(target, "line-ups and figures need a session"),
-            needs_session=not isinstance(target.adapter, AsksOutright),
+            needs_session=not target.adapter.requests(target.ref, target.site.base_url),
             visits_from=target.visits_from,
         )
 

@@ -32,7 +32,6 @@ from scraping.payloads import Resource, Status
 from scraping.policies.lineup_schedule import FINAL_READ_BEFORE_START, LINEUP_WINDOW
 from scraping.scheduler.limits import has_open_breaker
 from scraping.sources import ADAPTERS
-from scraping.sources.base import HasLineups
 
 AT_ONCE = 100
 # A task that did not fill its gap is not followed by another one at once, and one that failed even later.
@@ -102,7 +101,7 @@ def open_lineup_tasks(now: datetime) -> int:
     sources = [
         source.pk
         for source in Source.objects.filter(is_enabled=True)
-        if isinstance(ADAPTERS.get(source.adapter_key), HasLineups)
+        if (adapter := ADAPTERS.get(source.adapter_key)) is not None and adapter.lineup_schema
     ]
     start = F("match__start_time")
     is_soon = Q(match__status=Status.UPCOMING, match__start_time__gt=now, match__start_time__lte=now + LINEUP_WINDOW)

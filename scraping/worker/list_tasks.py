@@ -26,7 +26,7 @@ from scraping.payloads import DiscoveredMatch
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Site, evidence_from
 from scraping.recovery import breakers
 from scraping.sources import adapter_for
-from scraping.sources.base import Adapter, HasFixtures, HasMoreFixtures, ListPlan
+from scraping.sources.base import Adapter, ListPlan
 from scraping.worker.engine import Engine, load_source
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def _read_fixtures(
     A day that fails affects neither the other days nor the list that was just read: it is read again soon.
     """
     is_due = source.last_fixtures_at is None or now - source.last_fixtures_at >= FIXTURES_EVERY
-    if not isinstance(adapter, HasFixtures) or not is_due:
+    if not is_due or adapter.fixture_plan(source.base_url, now.date()) is None:
         return [], None
     found: list[DiscoveredMatch] = []
     read: dict[PlanKey, list[Reading]] = {}
@@ -117,13 +117,14 @@ def _read_fixtures(
 
 
 def _read_day(
-    source: Source, adapter: HasFixtures, engine: Engine, day: date, read: dict[PlanKey, list[Reading]]
+    source: Source, adapter: Adapter, engine: Engine, day: date, read: dict[PlanKey, list[Reading]]
 ) -> list[DiscoveredMatch]:
     """`read`: the lists of the days before. A source with one list for all days is read once."""
     plan = adapter.fixture_plan(source.base_url, day)
+    assert plan is not None
     key = plan.url, tuple((request.url, request.body) for request in plan.requests)
     if key not in read:
-        read[key] = _read_lists(source, adapter, engine, day)
+        read[key] = _read_lists(source, adapter, plan, engine, day)
     found: list[DiscoveredMatch] = []
     for reading in read[key]:
         with evidence_from(reading):
@@ -131,20 +132,19 @@ def _read_day(
     return found
 
 
-def _read_lists(source: Source, adapter: HasFixtures, engine: Engine, day: date) -> list[Reading]:
+def _read_lists(source: Source, adapter: Adapter, plan: ListPlan, engine: Engine, day: date) -> list[Reading]:
     """Reads the list of a day, and the lists that it names."""
-    site, plan = source.site, adapter.fixture_plan(source.base_url, day)
+    site = source.site
     visits_from = engine.traffic.visits_from(source.pk, timezone.now())
     readings = [engine.reader.planned_list(site, plan, visits_from=visits_from)]
-    while isinstance(adapter, HasMoreFixtures):
+    while True:
         with evidence_from(readings[-1]):
             requests = adapter.more_fixtures(readings, source.base_url, day)
         if not requests:
-            break
+            return readings
         if len(readings) == MAX_FIXTURE_LISTS:
             raise SchemaBreak(f"the lists of {day} do not end: {len(readings)} were read", url=plan.url)
         readings.append(_read_named_lists(site, replace(plan, requests=requests), engine, visits_from))
-    return readings
 
 
 def _read_named_lists(site: Site, plan: ListPlan, engine: Engine, visits_from: datetime | None) -> Reading:

@@ -22,7 +22,6 @@ from scraping.payloads import Figures, Lineups, Payload, Sport, Status
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, Request, evidence_from
 from scraping.recovery import breakers
-from scraping.sources.base import HasFigures, HasLineups
 from scraping.worker.engine import Engine, load_target
 from victoryline.lib.crash import crash_point
 
@@ -120,7 +119,6 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
     """Reads the line-ups. A reading at the wrong time is not stored; the task is skipped, not failed."""
     ref, target = load_target(claim, engine)
     adapter = target.adapter
-    assert isinstance(adapter, HasLineups)
     requests = adapter.lineup_requests(target.ref, target.site.base_url)
     found = _read_extra(claim, engine, target, requests, adapter.parse_lineups)
     now, refusal = timezone.now(), lineups.refusal_of(found, ref.match)
@@ -138,7 +136,6 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
 def scrape_figures(claim: Claim, engine: Engine) -> None:
     ref, target = load_target(claim, engine)
     adapter = target.adapter
-    assert isinstance(adapter, HasFigures)
     requests = adapter.figure_requests(target.ref, target.site.base_url)
     found = _read_extra(claim, engine, target, requests, adapter.parse_figures)
     now = timezone.now()

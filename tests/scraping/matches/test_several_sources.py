@@ -18,7 +18,7 @@ from scraping.matches import discovery, pairing
 from scraping.models import Conflict, Match, MatchEvent, MatchRef, PairingReview
 from scraping.payloads import DiscoveredMatch, Payload
 from scraping.sources import adapter_for
-from scraping.sources.base import AsksOutright, Document, Reading, ReadMode, RefInfo, Request
+from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
 from stadium.config import StadiumConfig
 from stadium.matches.distortion import Distortion
 from stadium.matches.simulation import Simulation
@@ -60,7 +60,6 @@ async def _read_all(moments: tuple[float, ...]) -> PayloadsBySite:
             for site in SITES:
                 base = f"{str(server.make_url('')).rstrip('/')}/{site}"
                 adapter = adapter_for(site)
-                assert isinstance(adapter, AsksOutright)
                 clock[0] = NOON.timestamp()
                 plan = adapter.list_plan(base)
                 asked = plan.requests or (Request("page", plan.url),)

@@ -11,7 +11,7 @@ import pytest
 from scraping.payloads import Payload
 from scraping.reading.reader import Target
 from scraping.reading.tokens import Tokens
-from scraping.readings import ReadMode, RefInfo, Site
+from scraping.readings import ReadMode, RefInfo, Request, Site
 from scraping.sources import adapter_for
 from scraping.sources.crex.adapter import CrexAdapter
 from stadium.access import CREDENTIAL
@@ -181,7 +181,8 @@ def test_our_token_and_the_pages_token_coexist(hosted: Hosted, arena: StadiumPro
 
 
 class WithoutPublic(CrexAdapter):
-    public_requests = None  # type: ignore[assignment]  # as an adapter that knows of no public endpoints
+    def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
+        return ()
 
 
 @pytest.mark.faults_only

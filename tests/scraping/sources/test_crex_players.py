@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
 from scraping.payloads import Status
-from scraping.sources.base import Document, HasFigures, HasFixtures, HasLineups, Reading, RefInfo
+from scraping.sources.base import Document, Reading, RefInfo
 from scraping.sources.crex.adapter import CrexAdapter
 from stadium.sites.crex.details import fixtures
 from stadium.sites.crex.listing import names
@@ -40,9 +40,9 @@ def reading(name: str, answer: Any = None, **changes: Any) -> Reading:
 
 
 def test_the_adapter_has_all_three() -> None:
-    assert isinstance(ADAPTER, HasLineups)
-    assert isinstance(ADAPTER, HasFigures)
-    assert isinstance(ADAPTER, HasFixtures)
+    assert ADAPTER.lineup_schema
+    assert ADAPTER.figure_schema
+    assert ADAPTER.fixture_plan(build.CREX_BASE, date(2026, 5, 2))
 
 
 class TestRequests:

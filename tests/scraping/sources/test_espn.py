@@ -11,7 +11,7 @@ import pytest
 from scraping.errors import Blocked, Gone, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import Payload, Phase, Status
 from scraping.sources import adapter_for
-from scraping.sources.base import AsksOutright, FollowsUp, HasLineups, ReadMode, RefInfo
+from scraping.sources.base import ReadMode, RefInfo
 from scraping.sources.espn import EspnAdapter
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espn_builders as espn
@@ -28,9 +28,8 @@ def parsed(answer: dict[str, Any], *pages: dict[str, Any]) -> Payload:
 
 def test_needs_no_visit_and_has_line_ups() -> None:
     adapter = adapter_for("espn")
-    assert isinstance(adapter, AsksOutright)
-    assert isinstance(adapter, FollowsUp)
-    assert isinstance(adapter, HasLineups)
+    assert adapter.requests(espn.CRICKET, espn.CRICKET.url)
+    assert adapter.lineup_schema
 
 
 class TestSummary:

@@ -10,7 +10,7 @@ import pytest
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Payload, Phase, Status
 from scraping.sources import adapter_for
-from scraping.sources.base import AsksOutright, HasFixtures, ReadMode, RefInfo
+from scraping.sources.base import ReadMode, RefInfo
 from scraping.sources.espn import EspnSoccerAdapter
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espn_builders as espn
@@ -29,8 +29,9 @@ def of(event: dict[str, Any]) -> Payload:
 
 
 def test_it_is_asked_outright_and_lists_the_matches_of_a_day() -> None:
-    assert isinstance(adapter_for("espnsoccer"), AsksOutright)
-    assert isinstance(adapter_for("espnsoccer"), HasFixtures)
+    adapter = adapter_for("espnsoccer")
+    assert adapter.requests(espn.SOCCER, espn.SOCCER_BASE)
+    assert adapter.fixture_plan(espn.SOCCER_BASE, date(2026, 5, 2))
 
 
 @pytest.mark.requirement("SO-12")
