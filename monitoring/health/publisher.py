@@ -2,8 +2,8 @@
 
 Guards the database and the probes against the cost of a document (tens of milliseconds with 300 scrapers): requests
 read the published bytes. The thread publishes documents that were requested within the last minute, all of them from
-one evaluation, every one to two seconds and in at most a tenth of its time; it ends when no requests come. Without it,
-or when it hangs, a request builds the document itself, once for all requests that wait.
+one evaluation, every second; it ends when no requests come. Without it, or when it hangs, a request builds the document
+itself, once for all requests that wait.
 
 Web processes that share a Redis share the documents for five seconds. A document that was built while the database was
 away is not shared, because another process may still reach it.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -33,9 +32,7 @@ FRESH_SECONDS = 1.0  # younger documents are served and shared without rebuildin
 MAX_AGE_SECONDS = 4.0  # older documents are never served
 SHARED_SECONDS = 5  # lifetime in Redis
 REQUESTED_SECONDS = 60.0  # a document is published for so long after its last request
-MAX_INTERVAL_SECONDS = 2.0
-TIME_SHARE = 10  # publishing may take one part in so many
-OFFSET_SECONDS = 0.3  # processes publish at different times, so that one builds and the others find it in Redis
+BUG_PAUSE_SECONDS = 2.0
 STOP_SECONDS = 1.0
 
 
@@ -75,8 +72,6 @@ class Publisher:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._offset_seconds = random.uniform(0, OFFSET_SECONDS)  # noqa: S311 - not a secret
-        self.build_seconds = 0.0
         self.is_enabled = False
 
     def enable(self) -> None:
@@ -105,13 +100,10 @@ class Publisher:
                 self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
                 self._thread.start()
 
-    def interval_seconds(self, fresh_seconds: float = FRESH_SECONDS) -> float:
-        return min(MAX_INTERVAL_SECONDS, max(fresh_seconds, TIME_SHARE * self.build_seconds)) + self._offset_seconds
-
     def _run(self) -> None:
         try:
             while documents := self._requested():
-                if not self._stopping.wait(self.interval_seconds(min(each.fresh_seconds for each in documents))):
+                if not self._stopping.wait(min(each.fresh_seconds for each in documents)):
                     self._publish(documents)
         finally:
             connections.close_all()
@@ -129,15 +121,13 @@ class Publisher:
     def _publish(self, documents: list[PublishedDocument]) -> None:
         """A bug in a document must not end the thread; requests meet it too, and report it."""
         close_old_connections()
-        began = time.monotonic()
         try:
             evaluation = Evaluation(timezone.now())
             for document in documents:
                 document.refresh(evaluation)
-            self.build_seconds = time.monotonic() - began
         except Exception:
             logger.exception("A document could not be published", extra={"action": "keep_warm_failed"})
-            self._stopping.wait(MAX_INTERVAL_SECONDS)
+            self._stopping.wait(BUG_PAUSE_SECONDS)
         finally:
             close_old_connections()
 

@@ -28,7 +28,6 @@ from tests.system import wait_for
 @pytest.fixture
 def publisher() -> Iterator[Publisher]:
     publisher = Publisher()
-    publisher._offset_seconds = 0.0
     publisher.enable()
     yield publisher
     publisher.stop()
@@ -93,7 +92,7 @@ class TestPublisher:
         assert not publisher.is_running
 
     def test_survives_a_bug_in_a_document(self, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(publishing, "MAX_INTERVAL_SECONDS", 0.01)
+        monkeypatch.setattr(publishing, "BUG_PAUSE_SECONDS", 0.01)
         build = Builder(fails=lambda number: number in {2, 3})
         PublishedDocument("key", build, fresh_seconds=0.01, publisher=publisher).get()
         wait_for(lambda: len(build.threads) > 5, seconds=10, what="built again")
@@ -103,14 +102,6 @@ class TestPublisher:
         publisher = Publisher()
         PublishedDocument("key", Builder(), publisher=publisher).get()
         assert not publisher.is_running
-
-    def test_takes_a_tenth_of_the_time_at_most(self) -> None:
-        publisher = Publisher()
-        publisher.build_seconds = 0.15
-        assert 1.5 <= publisher.interval_seconds() < 1.5 + publishing.OFFSET_SECONDS
-        publisher.build_seconds = 10.0
-        limit = publishing.MAX_INTERVAL_SECONDS + publishing.OFFSET_SECONDS
-        assert publisher.interval_seconds() <= limit < publishing.MAX_AGE_SECONDS
 
 
 class TestPublishedDocument:
