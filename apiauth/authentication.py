@@ -44,7 +44,6 @@ from victoryline.lib.http.problems import ApiProblem, DatabaseAway
 CACHE_SECONDS = 3.0
 AWAY_SECONDS = 600.0
 CACHE_ENTRIES = 10_000
-ANONYMOUS_PER_MINUTE = 60  # requests without a valid token, by address
 
 
 @dataclass(frozen=True)
@@ -223,7 +222,8 @@ def count_stranger(request: Request) -> None:
 
 
 def _stranger(request: Request) -> tuple[str, int]:
-    return f"address:{client_address(request, settings.CONFIG.trusted_proxies)}", ANONYMOUS_PER_MINUTE
+    config = settings.CONFIG
+    return f"address:{client_address(request, config.trusted_proxies)}", config.rate_limit_anonymous_per_minute
 
 
 def _set_rate_limit(request: Request, decision: Decision) -> None:

@@ -12,7 +12,7 @@ import redis
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import authentication, keys, limits
+from apiauth import keys, limits
 from apiauth.limits import Limiter
 from apiauth.models import Consumer, Tier
 from tests.api_fixtures import Caller
@@ -24,11 +24,14 @@ LIST = "/api/v1/matches"
 
 
 @pytest.fixture
-def small_limits(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def small_limits(settings: Any) -> None:
     settings.CONFIG = settings.CONFIG.model_copy(
-        update={"rate_limit_standard_per_minute": 3, "rate_limit_premium_per_minute": 6}
+        update={
+            "rate_limit_standard_per_minute": 3,
+            "rate_limit_premium_per_minute": 6,
+            "rate_limit_anonymous_per_minute": 4,
+        }
     )
-    monkeypatch.setattr(authentication, "ANONYMOUS_PER_MINUTE", 4)
 
 
 @pytest.fixture

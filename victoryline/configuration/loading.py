@@ -35,7 +35,7 @@ REMOVED_KEYS = frozenset(
         "scraper.resources": "orphan_cleanup_minutes",
         "scraper.resources.memory": "admission_retry idle_watch_minutes min_free_mb",
         "stadium": "port seed",
-        "web": "key_overlap_hours rate_limits.anonymous request_slow_ms",
+        "web": "key_overlap_hours request_slow_ms",
     }.items()
     for key in keys.split()
 )

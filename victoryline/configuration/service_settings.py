@@ -103,6 +103,8 @@ class Web(Group):
     """Requests a minute of a standard consumer."""
     rate_limit_premium_per_minute: int = setting(1000, "rate_limits.premium", 1, 1_000_000)
     """Requests a minute of a premium consumer."""
+    rate_limit_anonymous_per_minute: int = setting(60, "rate_limits.anonymous", 1, 1_000_000)
+    """API requests a minute without a valid token from one address."""
     rate_limit_tokens_per_minute: int = setting(60, "rate_limits.tokens", 1, 1_000_000)
     """Token requests a minute from one address."""
     cors_origins: TextList = setting((), "cors_origins")
