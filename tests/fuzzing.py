@@ -27,7 +27,7 @@ from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import end_group, python, spawn
 
 START_SECONDS = 60.0
-LIMITS = ("STANDARD", "PREMIUM", "TOKENS")
+LIMITS = ("STANDARD", "PREMIUM", "ANONYMOUS", "TOKENS")
 NO_LIMITS = {f"RATE_LIMIT_{kind}_PER_MINUTE": "1000000" for kind in LIMITS}
 SECRETS = {
     "SECRET_KEY": "for this run only, and long enough for everyone who counts",
