@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Q
 
-from monitoring.health.log import KEPT_DAYS, Thinning
+from monitoring.health.log import KEPT_DAYS, THINNING
 from monitoring.models import Alert, AlertMessage, AuditEntry, GradeChange, HealthLog
-from victoryline.lib.retention import OldestFirst, Rows, Rule
+from scraping.models import HealthStatus
+from victoryline.lib.retention import Rule, aged
 from victoryline.lib.retention import prune as apply_rules
-
-ALERTS_DAYS = 90
 
 
 def rules() -> tuple[Rule, ...]:
     return (
-        Thinning(),
-        OldestFirst("health-log", HealthLog, "timestamp", KEPT_DAYS),
-        OldestFirst("grade-changes", GradeChange, "at", 90),
-        OldestFirst("audit", AuditEntry, "timestamp", 365),
-        OldestFirst("alert-messages", AlertMessage, "created_at", 30),
-        Rows("alerts", f"{ALERTS_DAYS} days after they closed", _closed_alerts),
+        THINNING,
+        # By all statuses, so that the index on status and time is used.
+        aged("health-log", HealthLog, "timestamp", where=Q(health_status__in=HealthStatus.values), days=KEPT_DAYS),
+        aged("grade-changes", GradeChange, "at", days=90),
+        aged("audit", AuditEntry, "timestamp", days=365),
+        aged("alert-messages", AlertMessage, "created_at", days=30),
+        aged("alerts", Alert, "closed_at", "{} after they closed", days=90),
     )
 
 
 def prune(now: datetime) -> int:
     return apply_rules(rules(), now)
-
-
-def _closed_alerts(now: datetime) -> QuerySet[Alert]:
-    return Alert.objects.filter(closed_at__lt=now - timedelta(days=ALERTS_DAYS))

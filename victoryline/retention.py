@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.utils.module_loading import import_string
 
-from victoryline.lib.retention import Files, OldestFirst, Rows, Rule
+from victoryline.lib.retention import Rule, aged, files, rows
 from victoryline.lib.retention import prune as apply_rules
 
 LOGINS_DAYS = 30
@@ -21,11 +21,11 @@ LOG_FILES_DAYS = 30
 
 def rules() -> tuple[Rule, ...]:
     return (
-        Rows("sessions", "until they expire", lambda now: Session.objects.filter(expire_date__lt=now)),
-        OldestFirst("login-attempts", AccessAttempt, "attempt_time", LOGINS_DAYS),
-        OldestFirst("login-failures", AccessFailureLog, "attempt_time", LOGINS_DAYS),
-        OldestFirst("logins", LoginLog, "attempt_time", LOGINS_DAYS),
-        Files("log-files", f"{LOG_FILES_DAYS} days after they were rotated", _rotated_logs),
+        rows("sessions", "until they expire", lambda now: Session.objects.filter(expire_date__lt=now)),
+        aged("login-attempts", AccessAttempt, "attempt_time", days=LOGINS_DAYS),
+        aged("login-failures", AccessFailureLog, "attempt_time", days=LOGINS_DAYS),
+        aged("logins", LoginLog, "attempt_time", days=LOGINS_DAYS),
+        files("log-files", f"{LOG_FILES_DAYS} days after they were rotated", _rotated_logs),
     )
 
 

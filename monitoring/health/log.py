@@ -15,7 +15,7 @@ from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
 from monitoring.models import HealthLog
 from monitoring.queries import MEGABYTE
 from scraping.models import HealthStatus
-from victoryline.lib.retention import Amount
+from victoryline.lib.retention import Rule
 
 EVERY_ROW_FOR = timedelta(hours=24)
 KEPT_DAYS = 7
@@ -50,22 +50,18 @@ def _row(watched: WatchedScraper, evaluation: Evaluation) -> HealthLog:
     )
 
 
-class Thinning:
-    """A retention rule: deletes the rows between two kept samples."""
+def _extra_rows(now: datetime) -> QuerySet[HealthLog]:
+    """Returns the rows between two kept samples, by all statuses so that the index on status and time is used."""
+    end = now - EVERY_ROW_FOR
+    rows = HealthLog.objects.filter(
+        health_status__in=HealthStatus.values, timestamp__gte=end - THINNED_RANGE, timestamp__lt=end
+    )
+    return rows.exclude(timestamp__minute__in=KEPT_MINUTES, timestamp__second__lt=INTERVAL_SECONDS)
 
-    table = "health-log-rows"
-    keeps = f"all for {EVERY_ROW_FOR.total_seconds() / 3600:g} hours, then one sample in 5 minutes"
 
-    def outstanding(self, now: datetime) -> Amount:
-        return Amount(self._extra(now).count())
-
-    def step(self, now: datetime) -> Amount:
-        return Amount(self._extra(now).delete()[0])
-
-    def _extra(self, now: datetime) -> QuerySet[HealthLog]:
-        """Filters by all statuses so that the index on status and time is used."""
-        end = now - EVERY_ROW_FOR
-        rows = HealthLog.objects.filter(
-            health_status__in=HealthStatus.values, timestamp__gte=end - THINNED_RANGE, timestamp__lt=end
-        )
-        return rows.exclude(timestamp__minute__in=KEPT_MINUTES, timestamp__second__lt=INTERVAL_SECONDS)
+THINNING = Rule(
+    "health-log-rows",
+    f"all for {EVERY_ROW_FOR.total_seconds() / 3600:g} hours, then one sample in 5 minutes",
+    outstanding=lambda now: _extra_rows(now).count(),
+    step=lambda now: _extra_rows(now).delete()[0],
+)

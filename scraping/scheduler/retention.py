@@ -6,7 +6,6 @@ Tables are pruned all the time, a little at a time, so that no other step waits 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -42,10 +41,9 @@ from scraping.models import (
     WorkerOrder,
 )
 from scraping.stats import traffic
-from victoryline.lib.retention import Amount, Files, Rows, Rule
+from victoryline.lib.retention import Rule, aged, files, rows
 from victoryline.lib.retention import prune as prune_by
 
-NO_CONDITION = Q()
 EVIDENCE_DAYS = 7
 SUBMISSIONS_DAYS = 7  # bodies of POST /cricket-data, and their idempotency keys
 MATCHES_AT_ONCE = 20  # with all rows that belong to them
@@ -74,20 +72,20 @@ def often() -> tuple[Rule, ...]:
         _tasks(TaskState.CANCELLED, days=7),
         _tasks(TaskState.FAILED, days=errors),
         _tasks(TaskState.DEAD, days=errors),
-        _aged(
+        aged(
             *("snapshots", Snapshot, "created_at", "{}, and the newest of each match"),
             where=Q(sequence__lt=F("match__sequence")),  # the next one is compared with the newest
             hours=config.keep_snapshots_hours,
         ),
-        _aged("errors", ScrapeError, "timestamp", before=_remove_evidence, is_bare=True, days=errors),
+        aged("errors", ScrapeError, "timestamp", before=_remove_evidence, is_bare=True, days=errors),
         _files("evidence", f"{EVIDENCE_DAYS} days", _old_evidence, evidence.remove),
         _files(
             *("evidence-total", f"{evidence.TOTAL_MB} MB, the newest"),
             lambda _, limit: evidence.over_the_total(at_most=limit),
             evidence.remove,
         ),
-        _aged("outcomes", OutcomeBucket, "starts_at", hours=24),  # far longer than the window of a source's breaker
-        _aged("field-fills", FieldFill, "starts_at", hours=72),  # three times the baseline that drift is measured by
+        aged("outcomes", OutcomeBucket, "starts_at", hours=24),  # far longer than the window of a source's breaker
+        aged("field-fills", FieldFill, "starts_at", hours=72),  # three times the baseline that drift is measured by
     )
 
 
@@ -96,71 +94,50 @@ def seldom() -> tuple[Rule, ...]:
     has_errors = Exists(ScrapeError.objects.filter(group=OuterRef("pk")))
     is_at_work = Exists(ScrapeTask.objects.filter(job=OuterRef("pk"), state__in=OPEN_STATES))
     return (
-        _aged(
+        aged(
             *("error-groups", ErrorGroup, "last_seen_at", "{} after their last error"),
             where=~has_errors,
             days=config.keep_errors_days,
         ),
-        Files(
+        files(
             *("evidence-orphans", "an hour, because its row may not be written yet", evidence.orphan_files),
             after=evidence.remove_empty_folders,
         ),
-        _aged("scrapers", Scraper, "stopped_at", "{} after their stop", days=7),
-        _aged("proxy-sessions", ProxySession, "last_used_at", days=7),
-        _Special(  # added up rather than deleted: a counter that Prometheus reads never goes down
+        aged("scrapers", Scraper, "stopped_at", "{} after their stop", days=7),
+        aged("proxy-sessions", ProxySession, "last_used_at", days=7),
+        Rule(  # added up rather than deleted: a counter that Prometheus reads never goes down
             *("traffic", f"{traffic.KEPT_DAYS} days, and the sum of all before"),
-            outstanding=lambda now: Amount(traffic.old_days(now).count()),
-            step=lambda now: Amount(traffic.fold_old_days(now=now)),
+            outstanding=lambda now: traffic.old_days(now).count(),
+            step=lambda now: traffic.fold_old_days(now=now),
         ),
-        _aged("workers", Worker, "heartbeat_at", "{} after the last heartbeat", days=1),
-        _aged("worker-orders", WorkerOrder, "asked_at", days=7),
-        Rows(
+        aged("workers", Worker, "heartbeat_at", "{} after the last heartbeat", days=1),
+        aged("worker-orders", WorkerOrder, "asked_at", days=7),
+        rows(
             *("breakers", "as long as their match or source"),
             lambda _: Breaker.objects.filter(ref__isnull=True, source__isnull=True),
         ),
-        _aged(
+        aged(
             *("jobs", ScrapeJob, "finished_at", "{} after their end"),
             where=~is_at_work & ~Q(kind=JobKind.WATCH),
             batch=MATCHES_AT_ONCE,
             days=config.keep_errors_days,
         ),
         # Also those that were never processed: a score that old is of no use.
-        _aged("submissions", Submission, "created_at", days=SUBMISSIONS_DAYS),
+        aged("submissions", Submission, "created_at", days=SUBMISSIONS_DAYS),
         _files(
             *("match-logs", f"{config.match_log_retention_days} days", match_logs.outdated, match_logs.remove),
             at_once=MATCHES_AT_ONCE,
         ),
-        _Special(
+        Rule(
             *("matches", f"{config.keep_matches_days} days after their end, with their events"),
-            outstanding=lambda now: Amount(_old_matches(now).count()),
+            outstanding=lambda now: _old_matches(now).count(),
             step=_delete_matches,
         ),
     )
 
 
-def _aged(
-    table: str,
-    model: Any,
-    column: str,
-    keeps: str = "{}",
-    *,
-    where: Any = NO_CONDITION,
-    hours: int = 0,
-    days: int = 0,
-    **options: Any,
-) -> Rows:
-    """Returns the rule of rows whose time is older than `hours` or `days`, under the condition `where`."""
-    number, unit = (days, "day") if days else (hours, "hour")
-
-    def outdated(now: datetime) -> QuerySet[Any]:
-        old: QuerySet[Any] = model.objects.filter(where, **{f"{column}__lt": now - timedelta(hours=hours, days=days)})
-        return old.order_by(column)
-
-    return Rows(table, keeps.format(f"{number} {unit}{'' if number == 1 else 's'}"), outdated, **options)
-
-
-def _tasks(state: TaskState, *, hours: int = 0, days: int = 0) -> Rows:
-    return _aged(
+def _tasks(state: TaskState, *, hours: int = 0, days: int = 0) -> Rule:
+    return aged(
         *(f"tasks-{state.lower()}", ScrapeTask, "finished_at", "{}, with their transitions"),
         where=Q(state=state),
         before=partial(_detach_tasks, state),
@@ -189,32 +166,16 @@ def _old_evidence(now: datetime, limit: int | None) -> list[Evidence]:
     return list(Evidence.objects.filter(created_at__lt=before).order_by("created_at")[:limit])
 
 
-@dataclass(frozen=True)
-class _Special:
-    table: str
-    keeps: str
-    outstanding: Callable[[datetime], Amount]
-    step: Callable[[datetime], Amount]
-
-
 def _files(
     table: str,
     keeps: str,
     chosen: Callable[[datetime, int | None], Sequence[Any]],
     remove: Callable[[Sequence[Any]], int],
     at_once: int = evidence.MOST_REMOVED_AT_ONCE,
-) -> _Special:
+) -> Rule:
     """Returns the rule of rows with files. `chosen` takes the time, and how many at most."""
 
-    def outstanding(now: datetime) -> Amount:
-        found = chosen(now, None)
-        return Amount(len(found), sum(one.size_bytes for one in found))
-
-    def step(now: datetime) -> Amount:
-        found = chosen(now, at_once)
-        return Amount(remove(found), sum(one.size_bytes for one in found))
-
-    return _Special(table, keeps, outstanding, step)
+    return Rule(table, keeps, lambda now: len(chosen(now, None)), lambda now: remove(chosen(now, at_once)))
 
 
 def _old_matches(now: datetime) -> QuerySet[Match]:
@@ -222,7 +183,7 @@ def _old_matches(now: datetime) -> QuerySet[Match]:
     return Match.objects.filter(lifecycle=MatchLifecycle.ARCHIVED, completed_at__lt=before)
 
 
-def _delete_matches(now: datetime) -> Amount:
+def _delete_matches(now: datetime) -> int:
     """Deletes each match with all its rows in one transaction, so that half a match is never served."""
     deleted = 0
     for match_id in list(_old_matches(now).values_list("pk", flat=True)[:MATCHES_AT_ONCE]):
@@ -233,4 +194,4 @@ def _delete_matches(now: datetime) -> Amount:
                 match_logs.remove(list(MatchArchive.objects.filter(match=match)))
                 match.delete()
                 deleted += 1
-    return Amount(deleted)
+    return deleted

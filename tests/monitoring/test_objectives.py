@@ -15,13 +15,12 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from monitoring import objectives
-from monitoring.health.log import Thinning, log_health
+from monitoring.health.log import THINNING, log_health
 from monitoring.models import HealthLog
 from monitoring.objectives import HourlyTotals, Objective, Totals, objectives_of
 from scraping.models import HealthStatus, Scraper
 from tests.factories import make_match
 from tests.monitoring.rows import make_error, make_watched, make_worker
-from victoryline.lib.retention import Amount
 
 NOW = datetime(2026, 11, 16, 12, 30, tzinfo=UTC)
 UP, DOWN = HealthStatus.HEALTHY, HealthStatus.FAILING
@@ -229,10 +228,9 @@ class TestThinning:
         samples = [day_old + timedelta(seconds=15 * number) for number in range(60)]  # 15 minutes, from a full slot
         recent = [NOW - timedelta(hours=23) + timedelta(seconds=15 * number) for number in range(20)]
         HealthLog.objects.bulk_create([sample(at) for at in [*samples, *recent] for _ in range(2)])
-        rule = Thinning()
-        assert rule.outstanding(NOW) == Amount(57 * 2)
-        assert [rule.step(NOW).rows for _ in range(2)] == [114, 0]
-        assert rule.outstanding(NOW) == Amount()
+        assert THINNING.outstanding(NOW) == 57 * 2
+        assert [THINNING.step(NOW) for _ in range(2)] == [114, 0]
+        assert THINNING.outstanding(NOW) == 0
         left = HealthLog.objects.order_by("timestamp").values_list("timestamp", flat=True).distinct()
         assert list(left) == [samples[0], samples[20], samples[40], *recent]
 

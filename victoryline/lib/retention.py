@@ -11,135 +11,101 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Q, QuerySet
 
 BATCH = 1000
 MAX_BATCHES = 5  # of one rule per turn: a backlog takes several turns
+NO_CONDITION = Q()
 
 
 @dataclass(frozen=True)
-class Amount:
-    rows: int = 0
-    size_bytes: int = 0
-
-    def __add__(self, other: Amount) -> Amount:
-        return Amount(self.rows + other.rows, self.size_bytes + other.size_bytes)
-
-    def __bool__(self) -> bool:
-        return bool(self.rows)
+class Rule:
+    table: str
+    keeps: str  # how long rows are kept, for people
+    outstanding: Callable[[datetime], int]  # counts what is due for deletion
+    step: Callable[[datetime], int]  # deletes one batch; returns 0 if none is left
 
 
-class Rule(Protocol):
-    """Selects rows or files for deletion, and deletes them in batches."""
-
-    @property
-    def table(self) -> str: ...
-
-    @property
-    def keeps(self) -> str:
-        """Describes how long rows are kept."""
-
-    def outstanding(self, now: datetime) -> Amount:
-        """Counts what is due for deletion."""
-
-    def step(self, now: datetime) -> Amount:
-        """Deletes one batch; returns an empty amount if none is left."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows that are due. `before` runs in the same transaction, with the keys to delete.
+def rows(
+    table: str,
+    keeps: str,
+    outdated: Callable[[datetime], QuerySet[Any]],
+    *,
+    before: Callable[[Sequence[Any]], object] | None = None,
+    batch: int | None = None,
+    is_bare: bool = False,
+) -> Rule:
+    """Returns the rule of rows that are due. `before` runs in the same transaction, with the keys to delete.
 
     `is_bare`: no other row refers to them (or `before` has detached it), so they are deleted by one statement. Django
     would read each row to collect related ones. (Foreign keys refuse the statement if a reference is left.)
     """
 
-    table: str
-    keeps: str
-    outdated: Callable[[datetime], QuerySet[Any]]
-    before: Callable[[Sequence[Any]], object] | None = None
-    batch: int | None = None
-    is_bare: bool = False
-
-    def outstanding(self, now: datetime) -> Amount:
-        return Amount(self.outdated(now).count())
-
-    def step(self, now: datetime) -> Amount:
-        rows = self.outdated(now)
+    def step(now: datetime) -> int:
+        due = outdated(now)
         with transaction.atomic():
             # Locked rows (a dead task that is being retried) are left for the next step.
-            chosen = rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
-            keys = list(chosen[: self.batch or BATCH])
+            chosen = due.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+            keys = list(chosen[: batch or BATCH])
             if not keys:
-                return Amount()
-            if self.before is not None:
-                self.before(keys)
-            chosen_rows: QuerySet[Any] = rows.model._base_manager.filter(pk__in=keys)  # noqa: SLF001 - its documented name
-            if self.is_bare:
+                return 0
+            if before is not None:
+                before(keys)
+            chosen_rows: QuerySet[Any] = due.model._base_manager.filter(pk__in=keys)  # noqa: SLF001 - its documented name
+            if is_bare:
                 chosen_rows._raw_delete(chosen_rows.db)  # noqa: SLF001 - as delete() does for rows without references
             else:
                 chosen_rows.delete()
-        return Amount(len(keys))
+        return len(keys)
+
+    return Rule(table, keeps, lambda now: outdated(now).count(), step)
 
 
-@dataclass(frozen=True)
-class OldestFirst:
-    """Rows of a log without an index on its time column; they are written in order, so the oldest come first by key."""
+def aged(
+    table: str,
+    model: Any,
+    column: str,
+    keeps: str = "{}",
+    *,
+    where: Any = NO_CONDITION,
+    hours: int = 0,
+    days: int = 0,
+    **options: Any,
+) -> Rule:
+    """Returns the rule of rows whose time is older than `hours` or `days`, under the condition `where`."""
+    number, unit = (days, "day") if days else (hours, "hour")
 
-    table: str
-    model: type[Model]
-    column: str
-    days: int
+    def outdated(now: datetime) -> QuerySet[Any]:
+        old: QuerySet[Any] = model.objects.filter(where, **{f"{column}__lt": now - timedelta(hours=hours, days=days)})
+        return old.order_by(column)
 
-    @property
-    def keeps(self) -> str:
-        return f"{self.days} days"
-
-    def outstanding(self, now: datetime) -> Amount:
-        outdated = {f"{self.column}__lt": now - timedelta(days=self.days)}
-        return Amount(self.model._base_manager.filter(**outdated).count())  # noqa: SLF001
-
-    def step(self, now: datetime) -> Amount:
-        limit, rows = now - timedelta(days=self.days), self.model._base_manager  # noqa: SLF001
-        oldest = rows.order_by("pk").values_list("pk", self.column)[:BATCH]
-        outdated = [pk for pk, at in oldest if at < limit]
-        return Amount(rows.filter(pk__in=outdated).delete()[0]) if outdated else Amount()
+    return rows(table, keeps.format(f"{number} {unit}{'' if number == 1 else 's'}"), outdated, **options)
 
 
-@dataclass(frozen=True)
-class Files:
-    """Files that are due."""
+def files(
+    table: str,
+    keeps: str,
+    outdated: Callable[[datetime], Iterable[Path]],
+    *,
+    after: Callable[[], object] = lambda: None,
+) -> Rule:
+    """Returns the rule of files that are due. `after` runs after each batch."""
 
-    table: str
-    keeps: str
-    outdated: Callable[[datetime], Iterable[Path]]
-    after: Callable[[], object] | None = None
-
-    def outstanding(self, now: datetime) -> Amount:
-        return sum((Amount(1, _size(file)) for file in self.outdated(now)), Amount())
-
-    def step(self, now: datetime) -> Amount:
-        gone = Amount()
-        for file, _ in zip(self.outdated(now), range(BATCH), strict=False):
-            size = _size(file)
+    def step(now: datetime) -> int:
+        deleted = 0
+        for file, _ in zip(outdated(now), range(BATCH), strict=False):
             try:
                 file.unlink(missing_ok=True)
             except OSError:
                 continue  # no permission, for example; the next step tries again
-            gone += Amount(1, size)
-        if self.after is not None:
-            self.after()
-        return gone
+            deleted += 1
+        after()
+        return deleted
 
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
+    return Rule(table, keeps, lambda now: sum(1 for _ in outdated(now)), step)
 
 
 def prune(rules: Iterable[Rule], now: datetime, *, seconds: float = 0.3) -> int:
@@ -148,7 +114,7 @@ def prune(rules: Iterable[Rule], now: datetime, *, seconds: float = 0.3) -> int:
     for rule in rules:
         for _ in range(MAX_BATCHES):
             gone = rule.step(now)
-            deleted += gone.rows
+            deleted += gone
             if not gone or time.monotonic() > end:
                 break
     return deleted

@@ -433,10 +433,10 @@ class TestMatchLog:
         settled_match(clock)
         write_match_logs(clock.now)
         rule = next(rule for rule in rules() if rule.table == "match-logs")
-        assert rule.outstanding(clock.now + timedelta(days=89)).rows == 0
+        assert rule.outstanding(clock.now + timedelta(days=89)) == 0
         late = clock.now + timedelta(days=91)
         with django_capture_on_commit_callbacks(execute=True):
-            assert (rule.outstanding(late).rows, rule.step(late).rows) == (1, 1)
+            assert (rule.outstanding(late), rule.step(late)) == (1, 1)
         assert (MatchArchive.objects.count(), list(tmp_path.iterdir())) == (0, [])
 
     def test_a_file_that_was_changed_is_not_shown(self, clock: Clock, tmp_path: Path) -> None:
