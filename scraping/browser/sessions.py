@@ -260,7 +260,8 @@ class Sessions:
                 if consequence.rotates:
                     self._end(session, outcome, "", consequence)
         elif is_success(outcome):
-            pool.succeeded(session.proxy_hash, now)
+            if session.proxy is not None:
+                pool.succeeded(session.proxy_hash, now)
             if session.is_warm and self._successors.get(key) is session:
                 del self._successors[key]
                 old, self._by_site[key] = self._by_site.get(key), session

@@ -6,9 +6,6 @@ Guards against a source that changes bit by bit: every payload still passes vali
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-
-from victoryline.lib.times import bucket_start
 
 BUCKET_SECONDS = 300
 
@@ -42,11 +39,6 @@ class Fill:
 
     def __add__(self, other: Fill) -> Fill:
         return Fill(self.seen + other.seen, self.filled + other.filled)
-
-
-def window_start(now: datetime, minutes: int) -> datetime:
-    """Returns the start of a window of whole buckets: the present one, and those that began within so many minutes."""
-    return bucket_start(now - timedelta(minutes=minutes) + timedelta(seconds=BUCKET_SECONDS), BUCKET_SECONDS)
 
 
 def points_fallen(baseline: Fill, window: Fill, policy: DriftPolicy) -> float | None:

@@ -100,7 +100,10 @@ class SourceAccess:
         """
 
         async def ask(session: Session) -> Reading:
-            found = await self.tokens.direct(session, ref, requests, public=public, timeout_factor=timeout_factor)
+            if site.token_url:
+                found = await self.tokens.direct(session, ref, requests, public=public, timeout_factor=timeout_factor)
+            else:
+                found = await session.direct(ref, requests, timeout_factor=timeout_factor)
             if is_ignored is None:
                 return found
             return replace(found, documents={n: one for n, one in found.documents.items() if not is_ignored(one)})

@@ -51,10 +51,8 @@ class Tokens:
         public: tuple[Request, ...] = (),
         timeout_factor: float = 1.0,
     ) -> Reading:
-        """Makes the requests through the session. `public`: the requests to make instead while there is no token."""
+        """Makes the requests with the source's token. `public`: those to make instead while there is none."""
         ask = partial(session.direct, ref, timeout_factor=timeout_factor)
-        if not session.site.token_url:
-            return await ask(requests)
         key, fetch = session.site.key, partial(self._fetch, session)
         if key not in self.caches:
             self.caches[key] = TokenCache(key, clock=self._clock, chance=self._chance)

@@ -19,8 +19,8 @@ from django.db.models.functions import TruncHour
 
 from scraping.models import FieldFill, MatchRef, Source
 from scraping.payloads import BREAKS, MatchState, Payload, Sport, Status
-from scraping.policies.drift import DriftPolicy, Fill, is_sparse, points_fallen, window_start
-from victoryline.lib.bulk_sql import add_up
+from scraping.policies.drift import BUCKET_SECONDS, DriftPolicy, Fill, is_sparse, points_fallen
+from victoryline.lib.bulk_sql import add_up, bucket_start
 
 INTEGRITY = "integrity"  # not a field: 1 - null_field_rate of the payload
 USUAL_WAY = "usual_way"  # not a field: read without any fallback
@@ -31,6 +31,11 @@ BEGUN = frozenset({PLAY, BREAK, COMPLETED})
 CRICKET, BOTH = frozenset({Sport.CRICKET}), frozenset(Sport)
 MAX_NAMED = 10
 FieldKey = tuple[int, str, str]  # source, payload schema, field
+
+
+def window_start(now: datetime, minutes: int) -> datetime:
+    """Returns the start of a window of whole buckets: the present one, and those that began within so many minutes."""
+    return bucket_start(now - timedelta(minutes=minutes) + timedelta(seconds=BUCKET_SECONDS), BUCKET_SECONDS)
 
 
 def stage_of(state: MatchState) -> str:

@@ -29,8 +29,7 @@ from scraping.readings import Reading, ReadMode
 from scraping.signals import read_mode_changed
 from scraping.stats import fill_rates
 from scraping.stats.fill_rates import INTEGRITY, fields_of, schema_of
-from victoryline.lib.bulk_sql import add_up
-from victoryline.lib.times import bucket_start
+from victoryline.lib.bulk_sql import add_up, bucket_start
 
 DETAILS_SECONDS = 30.0  # drift covers a quarter of an hour: its many small rows are not written at every heartbeat
 SHOWN_SECONDS = 600.0  # then the match is over, or read by another worker

@@ -18,7 +18,6 @@ from scraping.stats.read_stats import SUMS, Cost, add_costs
 
 MEGABYTE = 1_000_000  # as traffic is billed
 ALERT_PERCENT = 80.0
-RECHECK_SECONDS = 60.0  # then a raised budget takes effect
 KEPT_DAYS = 90
 FOLDED_AT_ONCE = 100
 EARLIER = date(1970, 1, 1)  # the row with the sums of all days that are no longer kept
@@ -85,24 +84,3 @@ def fold_old_days(*, now: datetime) -> int:
 
 def midnight_after(now: datetime) -> datetime:
     return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), tzinfo=UTC)
-
-
-class TrafficBudgets:
-    """The spent budgets as one worker knows them: loaded by its heartbeat, so that a poll needs no statement."""
-
-    def __init__(self) -> None:
-        self._day = EARLIER
-        self._spent: frozenset[int] = frozenset()  # ids of sources
-
-    def refresh(self, *, now: datetime) -> None:
-        self._day = now.astimezone(UTC).date()
-        self._spent = frozenset(pk for pk, budget in budgets(self._day).items() if budget.is_spent)
-
-    def visits_from(self, source_id: int, now: datetime) -> datetime | None:
-        """Returns the earliest time of the next visit; None: at any time. Soon, in case the budget is raised.
-
-        Traffic of yesterday does not count, however old the last refresh is.
-        """
-        if source_id not in self._spent or now.astimezone(UTC).date() != self._day:
-            return None
-        return min(midnight_after(now), now + timedelta(seconds=RECHECK_SECONDS))

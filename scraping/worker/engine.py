@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from cachetools import LRUCache
 from django.utils import timezone
@@ -25,11 +26,12 @@ from scraping.recovery import breakers
 from scraping.recovery.breakers.calls import Outcomes
 from scraping.sources import adapter_for
 from scraping.stats.read_stats import ReadStats
-from scraping.stats.traffic import TrafficBudgets
+from scraping.stats.traffic import EARLIER, budgets, midnight_after
 from scraping.worker.upkeep import DiskGuard
 
 MAX_LAST_PAYLOADS = 2000
 QUIET_POLLS = 12
+BUDGET_RECHECK_SECONDS = 60.0  # then a raised traffic budget takes effect
 # After a pause, a silence or failed tasks nothing that was cached for the match is used.
 UNHEALTHY = (ScraperStatus.STOPPED, ScraperStatus.STALE, ScraperStatus.ERROR)
 
@@ -151,6 +153,27 @@ class Engine:
         oldest = time.monotonic() - longest_seconds
         with self._lock:
             return [task_id for (task_id, _), held in self._held.items() if held.since >= oldest]
+
+
+class TrafficBudgets:
+    """The spent budgets as one worker knows them: loaded by its heartbeat, so that a poll needs no statement."""
+
+    def __init__(self) -> None:
+        self._day = EARLIER
+        self._spent: frozenset[int] = frozenset()  # ids of sources
+
+    def refresh(self, *, now: datetime) -> None:
+        self._day = now.astimezone(UTC).date()
+        self._spent = frozenset(pk for pk, budget in budgets(self._day).items() if budget.is_spent)
+
+    def visits_from(self, source_id: int, now: datetime) -> datetime | None:
+        """Returns the earliest time of the next visit; None: at any time. Soon, in case the budget is raised.
+
+        Traffic of yesterday does not count, however old the last refresh is.
+        """
+        if source_id not in self._spent or now.astimezone(UTC).date() != self._day:
+            return None
+        return min(midnight_after(now), now + timedelta(seconds=BUDGET_RECHECK_SECONDS))
 
 
 def load_source(claim: Claim, engine: Engine) -> Source:

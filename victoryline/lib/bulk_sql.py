@@ -7,7 +7,7 @@ UPDATE ... FROM nor RETURNING. PostgreSQL and SQLite (from 3.35) understand all 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -56,6 +56,11 @@ def _bound(statement: str, before: Row, rows: Sequence[Row], after: Row) -> tupl
 def adapted(value: Any) -> Any:
     """Returns a value as the database driver takes it: SQLite wants times as text."""
     return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
+
+
+def bucket_start(at: datetime, seconds: int) -> datetime:
+    """Returns the start of the time bucket of `seconds` that `at` falls in; buckets are counted from the epoch."""
+    return at.replace(microsecond=0) - timedelta(seconds=int(at.timestamp()) % seconds)
 
 
 def add_up(

@@ -1,8 +1,8 @@
-"""The spelling of times in our answers, and the time buckets that counters are kept in."""
+"""The format of times in our responses."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import AwareDatetime, PlainSerializer, WithJsonSchema
@@ -18,8 +18,3 @@ UtcTime = Annotated[
     PlainSerializer(as_utc_iso),
     WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
 ]
-
-
-def bucket_start(at: datetime, seconds: int) -> datetime:
-    """Returns the start of the time bucket of `seconds` that `at` falls in; buckets are counted from the epoch."""
-    return at.replace(microsecond=0) - timedelta(seconds=int(at.timestamp()) % seconds)

@@ -24,7 +24,6 @@ from scraping.policies.breaker import BreakerPolicy, BreakerView
 from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow, is_failing, keep_drift_count
 from scraping.recovery.breakers.rows import row_of_ref, row_of_source, swap, view_of
 from victoryline.lib import bulk_sql
-from victoryline.lib.times import bucket_start
 
 # One task
 
@@ -168,7 +167,7 @@ class Outcomes:
         self._counts: Counter[tuple[int, datetime, str]] = Counter()  # by source, bucket and column
 
     def count(self, source_id: int, *, is_bad: bool = False, is_retry: bool = False, now: datetime) -> None:
-        bucket = bucket_start(now, BUCKET_SECONDS)
+        bucket = bulk_sql.bucket_start(now, BUCKET_SECONDS)
         with self._lock:
             self._counts[source_id, bucket, "calls"] += 1
             self._counts[source_id, bucket, "bad"] += is_bad

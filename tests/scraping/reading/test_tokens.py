@@ -163,13 +163,6 @@ class TestTokenCache:
 
         run(scenario)
 
-    def test_a_source_without_token_url_needs_no_token(self, run: Run) -> None:
-        async def scenario(member: Member) -> None:
-            assert await member.statuses() == {"live": 401, "feed": 401}
-            assert member.asked("token") == 0
-
-        run(scenario, token_url="")
-
 
 @pytest.mark.requirement("FR-018", "US2.3")
 class TestRefused:

@@ -16,13 +16,13 @@ from monitoring.models import Alert
 from monitoring.watchdogs.sources import watch_drift
 from scraping.models import FieldFill, Source
 from scraping.payloads import Payload, Phase, Status
-from scraping.policies.drift import BUCKET_SECONDS, DriftPolicy, Fill, is_sparse, points_fallen, window_start
+from scraping.policies.drift import BUCKET_SECONDS, DriftPolicy, Fill, is_sparse, points_fallen
 from scraping.reading.read_modes import PAGE_SECONDS
 from scraping.readings import STATIC_PAGE, Document, ReadMode, RefInfo
 from scraping.scheduler import retention
 from scraping.sources import adapter_for
 from scraping.stats import fill_rates
-from scraping.stats.fill_rates import fields_of, schema_of
+from scraping.stats.fill_rates import fields_of, schema_of, window_start
 from scraping.stats.read_stats import ReadStats
 from tests.factories import NOW, cricket_state, football_state, make_match, make_ref, make_source
 from tests.scraping.builders import balls, payload_of

@@ -25,7 +25,8 @@ from scraping.readings import Reading, ReadMode, RefInfo
 from scraping.scheduler import retention
 from scraping.stats import read_stats, traffic
 from scraping.stats.read_stats import SUMS, Cost, ReadStats, null_rates
-from scraping.stats.traffic import EARLIER, MEGABYTE, Budget, TrafficBudgets
+from scraping.stats.traffic import EARLIER, MEGABYTE, Budget
+from scraping.worker.engine import TrafficBudgets
 from scraping.worker.heartbeat import Heartbeat
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, make_ref, make_source
