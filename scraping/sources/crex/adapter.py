@@ -15,10 +15,8 @@ from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
 from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site
-from scraping.sources.crex.details import MatchDetails, details_of
-from scraping.sources.crex.live import LiveState, parse_live
+from scraping.sources.crex.details import details_of
 from scraping.sources.crex.payload import SOURCE, assemble_payload, payload_of
-from scraping.sources.crex.schemas import ScorecardInnings, scorecard_innings
 
 # The old PHP endpoints label their JSON as HTML or plain text; parsing detects a challenge in its place.
 _TYPES = (*sorted(JSON_TYPES), "text/html", "text/plain")
@@ -50,12 +48,7 @@ class CrexAdapter(Adapter):
     def parse(self, reading: Reading) -> Payload:
         if reading.mode is not ReadMode.DIRECT:
             return _from_visit(reading)
-        if reading.document(PUBLIC) is None:
-            return _from_live(reading)
-        # The public response has the score; other fields that are known stay as they are.
-        live, details = _live_in(reading, PUBLIC)
-        payload = assemble_payload(reading, live, details, None, missing=("live_answer",))
-        return payload.model_copy(update={"is_partial_state": True})
+        return _from_live(reading, PUBLIC if reading.document(PUBLIC) is not None else "live")
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Returns the request for the score; the site requires a token for the rest."""
@@ -135,19 +128,11 @@ def _from_visit(reading: Reading) -> Payload:
     raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=html[: parsing.EVIDENCE_CHARACTERS])
 
 
-def _from_live(reading: Reading) -> Payload:
-    live, details = _live_in(reading, "live")
-    card = _scorecard_of(reading)
-    _require_scorecard(reading, live, details, card)
-    return assemble_payload(reading, live, details, ball_feed.items_of(reading), card=card)
-
-
-def _live_in(reading: Reading, name: str) -> tuple[LiveState, MatchDetails]:
+def _from_live(reading: Reading, name: str = "live") -> Payload:
     document = reading.document(name)
     if document is None or document.status >= 400:
         raise SchemaBreak(f"the {name} endpoint gave no response", url=reading.ref.url)
-    details, data = details_of(reading), parsing.json_object(document)
-    return parse_live(data, is_before_start=_is_early(reading, details), url=document.url), details
+    return assemble_payload(reading, parsing.json_object(document), url=document.url, is_public=name == PUBLIC)
 
 
 def _from_page_state(reading: Reading) -> Payload:
@@ -155,16 +140,7 @@ def _from_page_state(reading: Reading) -> Payload:
     state = site.page_state(page.text() if page else "")
     if state is None:
         raise LayoutChanged("the page has no app-root-state that can be read", url=reading.ref.url)
-    details, data = details_of(reading), parsing.mapping(site.embedded_response(state, site.LIVE))
-    return assemble_payload(
-        reading,
-        parse_live(data, is_before_start=_is_early(reading, details)),
-        details,
-        ball_feed.items_of(reading),
-        card=_scorecard_of(reading),
-        missing=("live_answer",),
-        payload_schema=schemas.PAGE,
-    )
+    return assemble_payload(reading, parsing.mapping(site.embedded_response(state, site.LIVE)), is_copy=True)
 
 
 def _from_rendered_page(reading: Reading) -> Payload:
@@ -172,30 +148,4 @@ def _from_rendered_page(reading: Reading) -> Payload:
     if page is None:
         raise LayoutChanged("there is no page", url=reading.ref.url)
     state = rendered_page.state_of_page(page, reading)
-    payload = payload_of(reading, state, payload_schema=schemas.DOM, missing=("live_answer",))
-    return payload.model_copy(update={"is_partial_state": True})
-
-
-def _is_early(reading: Reading, details: MatchDetails) -> bool:
-    return details.start_time is not None and reading.captured_at < details.start_time
-
-
-def _require_scorecard(
-    reading: Reading, live: LiveState, details: MatchDetails, card: tuple[ScorecardInnings, ...]
-) -> None:
-    """Raises SchemaBreak once per innings where a direct read needs the scorecard and does not request it.
-
-    The live response has no fields for a third or later innings. The page requests the scorecard then, so the visit
-    that follows adds it to the direct reads.
-    """
-    known = set(live.innings) | set(range(1, len(card or details.card) + 1))
-    lacks = live.current_innings > 2 and not known >= set(range(1, live.current_innings + 1))
-    if lacks and reading.mode is ReadMode.DIRECT and details.innings_seen < live.current_innings:
-        raise SchemaBreak(f"innings {live.current_innings} is being played, and only the scorecard has all innings")
-
-
-def _scorecard_of(reading: Reading) -> tuple[ScorecardInnings, ...]:
-    document = reading.document("scorecard")
-    if document is None or document.status >= 400:
-        return ()
-    return scorecard_innings(document.json()) or ()
+    return payload_of(reading, state, schemas.DOM, ("live_answer",), is_partial_state=True)

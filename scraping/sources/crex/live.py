@@ -31,7 +31,7 @@ class LiveState:
     """The parts of a live response that we use."""
 
     team_keys: tuple[str, str]
-    innings: Mapping[int, InningsTotal]  # by number, from 1: as many as the response has
+    innings: Mapping[int, Total]  # by number, from 1: as many as the response has
     current_innings: int  # its number; 0: unknown
     ball: str  # last ball or name of the break
     sentences: tuple[str, ...]  # everything that may name a break
@@ -46,7 +46,7 @@ class LiveState:
     @property
     def has_play(self) -> bool:
         """Whether a ball has been bowled."""
-        return any(one.total.has_play for one in self.innings.values())
+        return any(one.has_play for one in self.innings.values())
 
 
 def is_long(match_type: str) -> bool:
@@ -90,13 +90,7 @@ def parse_live(data: Mapping[str, Any], *, is_before_start: bool = False, url: s
     )
 
 
-@dataclass(frozen=True)
-class InningsTotal:
-    side: Side
-    total: Total
-
-
-def totals_in_live(response: EarlyResponse, keys: tuple[str, str]) -> tuple[dict[int, InningsTotal], int]:
+def totals_in_live(response: EarlyResponse, keys: tuple[str, str]) -> tuple[dict[int, Total], int]:
     """Returns the totals by innings number, and the number of the current innings."""
     totals = dict(enumerate(_printed_innings(response, keys), start=1))
     last_over = max((over.i for over in response.rb or ()), default=0)
@@ -108,33 +102,33 @@ def totals_in_live(response: EarlyResponse, keys: tuple[str, str]) -> tuple[dict
     return totals, number if totals else 0
 
 
-def _printed_innings(response: EarlyResponse, keys: tuple[str, str]) -> list[InningsTotal]:
+def _printed_innings(response: EarlyResponse, keys: tuple[str, str]) -> list[Total]:
     """Reads `j` and `k` of the sides; a long match may have second innings in the same string, or in `l` and `m`."""
-    firsts: list[InningsTotal] = []
-    seconds: list[InningsTotal] = []
+    firsts: list[Total] = []
+    seconds: list[Total] = []
     for side, name, score, later in ((SIDES[0], "j", response.j, response.l), (SIDES[1], "k", response.k, response.m)):
         parts = [part for part in _SECOND_INNINGS.split(score.strip()) if part]
-        totals = [required_total(part, f"{schemas.LIVE}: {name}") for part in parts]
+        totals = [required_total(part, side, f"{schemas.LIVE}: {name}") for part in parts]
         third = parsing.text(later, 40)
-        if len(totals) == 1 and "/" in third and (more := parse_total(third)) is not None:
+        if len(totals) == 1 and "/" in third and (more := parse_total(third, side)) is not None:
             totals.append(more)  # `l` and `m` are mostly recent overs
-        firsts += [InningsTotal(side, total) for total in totals[:1]]
-        seconds += [InningsTotal(side, total) for total in totals[1:2]]
+        firsts += totals[:1]
+        seconds += totals[1:2]
     batting = {over.i: over.bt for over in response.rb or ()}
     if len(seconds) == 2 and (batting.get(2) == keys[1] or batting.get(3) == keys[0]):
         seconds.reverse()  # the second side bats again first
     current = parsing.integer(response.h)  # the current innings has begun, even without a ball
-    return [one for index, one in enumerate(firsts + seconds) if one.total.has_play or index == current]
+    return [one for index, one in enumerate(firsts + seconds) if one.has_play or index == current]
 
 
-def required_total(score: str, path: str) -> Total:
-    total = parse_total(score)
+def required_total(score: str, side: Side, path: str) -> Total:
+    total = parse_total(score, side)
     if total is None:
         raise SchemaBreak(f"{path} (not a score: {score[:40]!r})")
     return total
 
 
-def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, str]) -> InningsTotal | None:
+def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, str]) -> Total | None:
     """Returns the current innings from its last over: `ts` is the score after it, `o` counts from one."""
     own = [over for over in overs if over.i == number - 1 and over.bt in keys]
     if not own:
@@ -142,25 +136,23 @@ def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, 
     last = max(own, key=lambda over: over.o)
     bowled = sum(texts.is_legal_ball(str(ball.u)) for ball in last.b)
     overs_text = f"{last.o}.0" if bowled >= BALLS_PER_OVER else f"{last.o - 1}.{bowled}"
-    total = parse_total(f"{last.ts}({overs_text}")
-    return InningsTotal(SIDES[keys.index(last.bt)], total) if total else None
+    return parse_total(f"{last.ts}({overs_text}", SIDES[keys.index(last.bt)])
 
 
-def _of_rendering(response: EarlyResponse, number: int, keys: tuple[str, str]) -> InningsTotal | None:
+def _of_rendering(response: EarlyResponse, number: int, keys: tuple[str, str]) -> Total | None:
     """Returns the current innings from the display fields of the page's copy; its team1 is the batting side."""
     batting = flag_key(response.team1flag)
     if batting not in keys or response.inning != number or not response.score1:
         return None
-    total = parse_total(f"{response.score1}({response.over1 or '0.0'}")
-    return InningsTotal(SIDES[keys.index(batting)], total) if total else None
+    return parse_total(f"{response.score1}({response.over1 or '0.0'}", SIDES[keys.index(batting)])
 
 
-def totals_on_scorecard(card: Sequence[ScorecardInnings], keys: tuple[str, str]) -> dict[int, InningsTotal]:
+def totals_on_scorecard(card: Sequence[ScorecardInnings], keys: tuple[str, str]) -> dict[int, Total]:
     """Returns the totals of a scorecard by innings number; raises PayloadRejected for one of another match."""
-    totals: dict[int, InningsTotal] = {}
+    totals: dict[int, Total] = {}
     for number, innings in enumerate(card, start=1):
         if innings.c not in keys:
             raise PayloadRejected(f"the scorecard is about another match: team {innings.c} is none of {'/'.join(keys)}")
-        total = required_total(innings.d, f"{schemas.SCORECARD}: [{number - 1}].d")
-        totals[number] = InningsTotal(SIDES[keys.index(innings.c)], total)
+        side = SIDES[keys.index(innings.c)]
+        totals[number] = required_total(innings.d, side, f"{schemas.SCORECARD}: [{number - 1}].d")
     return totals

@@ -3,31 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, Innings, MatchState, Payload, Sport, Status, Team, Teams, score_of
 from scraping.sources import cricket, parsing
-from scraping.sources.base import Reading
+from scraping.sources.base import Reading, ReadMode
 from scraping.sources.crex import ball_feed, schemas, texts
-from scraping.sources.crex.details import MatchDetails
-from scraping.sources.crex.live import InningsTotal, LiveState, is_limited, is_long, totals_on_scorecard
-from scraping.sources.crex.schemas import FeedItem, ScorecardInnings
+from scraping.sources.crex.details import MatchDetails, details_of
+from scraping.sources.crex.live import LiveState, is_limited, is_long, parse_live, totals_on_scorecard
+from scraping.sources.crex.schemas import ScorecardInnings, scorecard_innings
+from scraping.sources.crex.texts import Total
 
 SOURCE = "crex"
 
 
 def assemble_payload(
+    reading: Reading, data: Mapping[str, Any], *, url: str = "", is_public: bool = False, is_copy: bool = False
+) -> Payload:
+    """Adds the other documents of the reading to a live response.
+
+    `is_public`: it is the response without a token, which has the score only; the other fields that are known stay as
+    they are. `is_copy`: it is the copy in the page. Raises SchemaBreak where the name of a team is unknown: the next
+    read is then a visit.
+    """
+    details = details_of(reading)
+    is_early = details.start_time is not None and reading.captured_at < details.start_time
+    live = parse_live(data, is_before_start=is_early, url=url)
+    card = _scorecard_of(reading) or details.card
+    if reading.mode is ReadMode.DIRECT and not is_public:
+        _require_scorecard(live, details, card)
+    items = None if is_public else ball_feed.items_of(reading)
+    _check_identity(live, details, reading.ref.source_event_id)
+    events = ball_feed.events_of(items or ())
+    state = _state_of(reading, live, details, card, events)
+    missing = ("live_answer",) if is_public or is_copy else ()
+    if state.innings and len(state.innings) != state.innings[-1].number:
+        missing = (*missing, "innings")
+    schema = schemas.PAGE if is_copy else schemas.LIVE
+    has_events = items is not None
+    return payload_of(reading, state, schema, missing, events, has_events=has_events, is_partial_state=is_public)
+
+
+def payload_of(
+    reading: Reading,
+    state: MatchState,
+    payload_schema: str,
+    missing: tuple[str, ...],
+    events: tuple[Event, ...] = (),
+    *,
+    has_events: bool = False,
+    is_partial_state: bool,
+) -> Payload:
+    return Payload(
+        source=SOURCE,
+        payload_schema=payload_schema,
+        captured_at=reading.captured_at,
+        source_event_id=reading.ref.source_event_id,
+        state=state,
+        events=events,
+        is_partial_state=is_partial_state,
+        integrity=parsing.integrity_of(state, has_events=has_events, also_missing=missing),
+    )
+
+
+def _state_of(
     reading: Reading,
     live: LiveState,
     details: MatchDetails,
-    items: Sequence[FeedItem] | None,
-    *,
-    card: Sequence[ScorecardInnings] = (),
-    missing: tuple[str, ...] = (),
-    payload_schema: str = schemas.LIVE,
-) -> Payload:
-    """Raises SchemaBreak where the name of a team is unknown: the next read is then a visit."""
-    _check_identity(live, details, reading.ref.source_event_id)
+    card: Sequence[ScorecardInnings],
+    events: Sequence[Event],
+) -> MatchState:
     teams = Teams(team_a=_team(live.team_keys[0], details), team_b=_team(live.team_keys[1], details))
     innings = innings_of(live, details, card)
     is_super_over = bool(innings) and innings[-1].is_super_over
@@ -40,14 +86,13 @@ def assemble_payload(
         now=reading.captured_at,
     )
     innings = () if status is Status.UPCOMING else innings
-    events = ball_feed.events_of(items or ())
     metadata = {
         "series": details.series,
         "match_type": details.match_type or live.match_type,
         "round": details.round,
         "announcement": live.announcement,
     }
-    state = MatchState(
+    return MatchState(
         sport=Sport.CRICKET,
         title=title_of(teams.team_a.name, teams.team_b.name, details.round),
         status=status,
@@ -63,31 +108,25 @@ def assemble_payload(
         result=result,
         metadata={name: value for name, value in metadata.items() if value},
     )
-    if innings and len(innings) != innings[-1].number:
-        missing = (*missing, "innings")
-    return payload_of(
-        reading, state, payload_schema=payload_schema, events=events, has_events=items is not None, missing=missing
-    )
 
 
-def payload_of(
-    reading: Reading,
-    state: MatchState,
-    *,
-    payload_schema: str,
-    events: tuple[Event, ...] = (),
-    has_events: bool = False,
-    missing: tuple[str, ...] = (),
-) -> Payload:
-    return Payload(
-        source=SOURCE,
-        payload_schema=payload_schema,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        state=state,
-        events=events,
-        integrity=parsing.integrity_of(state, has_events=has_events, also_missing=missing),
-    )
+def _scorecard_of(reading: Reading) -> tuple[ScorecardInnings, ...]:
+    document = reading.document("scorecard")
+    if document is None or document.status >= 400:
+        return ()
+    return scorecard_innings(document.json()) or ()
+
+
+def _require_scorecard(live: LiveState, details: MatchDetails, card: Sequence[ScorecardInnings]) -> None:
+    """Raises SchemaBreak once per innings where a direct read needs the scorecard and does not request it.
+
+    The live response has no fields for a third or later innings. The page requests the scorecard then, so the visit
+    that follows adds it to the direct reads.
+    """
+    known = set(live.innings) | set(range(1, len(card) + 1))
+    lacks = live.current_innings > 2 and not known >= set(range(1, live.current_innings + 1))
+    if lacks and details.innings_seen < live.current_innings:
+        raise SchemaBreak(f"innings {live.current_innings} is being played, and only the scorecard has all innings")
 
 
 def _check_identity(live: LiveState, details: MatchDetails, match_key: str) -> None:
@@ -115,52 +154,42 @@ def title_of(team_a: str, team_b: str, match_round: str = "") -> str:
 
 
 def innings_of(live: LiveState, details: MatchDetails, card: Sequence[ScorecardInnings]) -> tuple[Innings, ...]:
-    totals = merged_totals(live.innings, totals_on_scorecard(card or details.card, live.team_keys))
+    totals = merged_totals(live.innings, totals_on_scorecard(card, live.team_keys))
     match_type = details.match_type or live.match_type
     last = max(totals, default=0)
     printed = live.target or (details.target if details.innings_seen == last else None)
-    if live.target is None and live.is_reduced and 1 in totals and printed == totals[1].total.runs + 1:
+    if live.target is None and live.is_reduced and 1 in totals and printed == totals[1].runs + 1:
         printed = None  # the page is from before the rain
     found = []
     for number, one in totals.items():
         target = printed if number == last and number % 2 == 0 else None
         if target is None and (number > 2 or not live.is_reduced):
             target = _target_by_scores(totals, number, is_long=is_long(match_type))
-        found.append(
-            Innings(
-                number=number,
-                team=one.side,
-                runs=one.total.runs,
-                wickets=one.total.wickets,
-                overs=one.total.overs,
-                is_declared=one.total.is_declared,
-                is_super_over=number > 2 and is_limited(match_type),
-                target=target,
-            )
-        )
+        is_super_over = number > 2 and is_limited(match_type)
+        found.append(Innings(number=number, is_super_over=is_super_over, target=target, **vars(one)))
     return tuple(found)
 
 
-def merged_totals(live: Mapping[int, InningsTotal], card: Mapping[int, InningsTotal]) -> dict[int, InningsTotal]:
+def merged_totals(live: Mapping[int, Total], card: Mapping[int, Total]) -> dict[int, Total]:
     """Prefers the live total, except where the scorecard, which is requested a moment later, is further on."""
     both = dict(card)
     for number, one in live.items():
         other = card.get(number)
-        is_behind = other is not None and number > 2 and other.total.progress > one.total.progress
+        is_behind = other is not None and number > 2 and other.progress > one.progress
         if not is_behind:
             both[number] = one
-        if other is not None and other.total.is_declared and not both[number].total.is_declared:
+        if other is not None and other.is_declared and not both[number].is_declared:
             both[number] = other
     return dict(sorted(both.items()))
 
 
-def _target_by_scores(totals: Mapping[int, InningsTotal], number: int, *, is_long: bool) -> int | None:
+def _target_by_scores(totals: Mapping[int, Total], number: int, *, is_long: bool) -> int | None:
     """Returns the runs that the side needs to win, from the scores before it; None where it is not the last to bat."""
     if not is_long:
         previous = totals.get(number - 1) if number % 2 == 0 else None
-        return previous.total.runs + 1 if previous else None
+        return previous.runs + 1 if previous else None
     if number != 4 or not {1, 2, 3} <= totals.keys():
         return None
-    own = totals[4].side
-    lead = sum(totals[earlier].total.runs * (-1 if totals[earlier].side == own else 1) for earlier in (1, 2, 3))
+    own = totals[4].team
+    lead = sum(totals[earlier].runs * (-1 if totals[earlier].team == own else 1) for earlier in (1, 2, 3))
     return max(lead + 1, 0)

@@ -22,8 +22,7 @@ from scraping.sources.crex.texts import BALLS_PER_OVER, parse_total
 from scraping.sources.cricket import OTHER_SIDE
 
 SQUADS, SCORECARD = "squads", "scorecard"
-_PATH_BY_DOCUMENT = {SQUADS: "getIV4", SCORECARD: "getSC4"}
-_TAB_BY_DOCUMENT = {SQUADS: "match-details", SCORECARD: "match-scorecard"}
+_PATHS = {SQUADS: ("getIV4", "match-details"), SCORECARD: ("getSC4", "match-scorecard")}  # of response and tab
 _BATTING = ("runs", "balls", "fours", "sixes")
 _BOWLING = ("runs", "balls", "maidens", "wickets")
 Values = dict[str, str | int | float | bool | None]
@@ -32,10 +31,11 @@ ROLES = {0: "WK", 1: "BAT", 2: "BOWL", 3: "AR"}
 
 def requests(ref: RefInfo, base_url: str, name: str) -> tuple[Request, ...]:
     """Returns the requests for the response and for the page tab that shows it, which has the names of the keys."""
-    address = f"{site.hosts_of(base_url)[0]}/{_PATH_BY_DOCUMENT[name]}?key={quote(ref.source_event_id, safe='')}"
+    path, tab = _PATHS[name]
+    address = f"{site.hosts_of(base_url)[0]}/{path}?key={quote(ref.source_event_id, safe='')}"
     return (
         Request(name, address, headers=site.headers_of(base_url)),
-        Request("page", site.tab_of(ref.url, _TAB_BY_DOCUMENT[name])),
+        Request("page", site.tab_of(ref.url, tab)),
     )
 
 
@@ -84,7 +84,7 @@ def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]
     totals = totals_on_scorecard(card, (keys[0], keys[1]))
     found = []
     for number, innings in enumerate(card, start=1):
-        batting = totals[number].side
+        batting = totals[number].team
         roles = ("batting", batting, innings.b, _BATTING), ("bowling", OTHER_SIDE[batting], innings.a, _BOWLING)
         for role, side, lines, names in roles:
             for place, line in enumerate(lines):

@@ -6,6 +6,7 @@ Every field has several selectors, the newest first. The result is a partial sta
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from parsel import Selector
 
@@ -91,19 +92,9 @@ def _total(node: Selector) -> Total | None:
 
 def _innings(totals: list[Total | None]) -> tuple[Innings, ...]:
     """Assumes that the first side shown is batting: the page does not say which side batted first."""
-    begun = [(side, total) for side, total in zip(SIDES, totals, strict=True) if total is not None]
-    return tuple(
-        Innings(
-            number=number,
-            team=side,
-            runs=total.runs,
-            wickets=total.wickets,
-            overs=total.overs,
-            is_declared=total.is_declared,
-        )
-        for number, (side, total) in enumerate(reversed(begun), start=1)
-        if total.has_play
-    )
+    begun = [replace(total, team=side) for side, total in zip(SIDES, totals, strict=True) if total is not None]
+    numbered = enumerate(reversed(begun), start=1)
+    return tuple(Innings(number=number, **vars(total)) for number, total in numbered if total.has_play)
 
 
 def _last_event(root: Selector) -> LastEvent | None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from scraping.payloads import Phase, Status
+from scraping.payloads import Phase, Side, Status
 from scraping.sources import cricket, parsing
 
 # "92/10(14.4" has no closing bracket; "92-10" is the DOM's spelling; "(48" without a dot counts balls. Negative numbers
@@ -119,12 +119,13 @@ def status_and_phase(
 
 @dataclass(frozen=True)
 class Total:
-    """The printed score of one innings."""
+    """The printed score of one innings; the fields are those of `Innings`."""
 
     runs: int
     wickets: int
     overs: str
     is_declared: bool = False
+    team: Side = "team_a"
 
     @property
     def has_play(self) -> bool:
@@ -136,7 +137,8 @@ class Total:
         return int(overs), int(balls), self.runs
 
 
-def parse_total(score: str) -> Total | None:
+def parse_total(score: str, team: Side = "team_a") -> Total | None:
+    """`team`: the side at the bat, where it matters."""
     found = _SCORE.fullmatch(score)
     if found is None:
         return None
@@ -144,7 +146,8 @@ def parse_total(score: str) -> Total | None:
     if overs is not None and balls is None:
         overs, balls = divmod(int(overs), BALLS_PER_OVER)
     is_declared = bool(found["declared"] or found["late"])
-    return Total(int(found["runs"]), int(found["wickets"] or 0), f"{int(overs or 0)}.{int(balls or 0)}", is_declared)
+    overs_text = f"{int(overs or 0)}.{int(balls or 0)}"
+    return Total(int(found["runs"]), int(found["wickets"] or 0), overs_text, is_declared, team)
 
 
 def flag_key(address: str | None) -> str:
