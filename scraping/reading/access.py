@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
-from cachetools import LRUCache
 from protego import Protego
 from yarl import URL
 
@@ -195,28 +194,14 @@ def error_for(document: Document) -> ScrapingError | None:
 
 @dataclass
 class RobotsFile:
-    """The robots.txt of an origin. `parsed` is None where the site has none: then everything is allowed."""
+    """The robots.txt of an origin. Where the site has none, everything is allowed."""
 
-    parsed: Protego | None = None
+    allows: Callable[[str], bool] = lambda _: True  # whether this URL may be fetched
     fetched_at: float = float("-inf")
     next_fetch_at: float = float("-inf")
     failure: ScrapingError | None = None  # of the last fetch
     has_warned: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _allowed: LRUCache[str, bool] = field(default_factory=lambda: LRUCache(MAX_CACHED_URLS))
-
-    def replace_rules(self, parsed: Protego | None, now: float) -> None:
-        self.parsed, self.failure, self.has_warned = parsed, None, False
-        self.fetched_at, self.next_fetch_at = now, now + KEPT_SECONDS
-        self._allowed.clear()
-
-    def allows(self, url: str) -> bool:
-        if self.parsed is None:
-            return True
-        is_allowed = self._allowed.get(url)
-        if is_allowed is None:
-            is_allowed = self._allowed[url] = self.parsed.can_fetch(url, AGENT)
-        return is_allowed
 
 
 class Robots:
@@ -256,10 +241,12 @@ class Robots:
         except ScrapingError as error:
             file.failure, file.next_fetch_at = error, self._clock() + RETRY_SECONDS
             return
-        has_rules = document.status < 300
-        parsed = Protego.parse(document.body[:MAX_BYTES].decode("utf-8", errors="replace")) if has_rules else None
-        file.replace_rules(parsed, self._clock())
-        if parsed is not None and (delay := parsed.crawl_delay(AGENT)):
+        rules = document.body[:MAX_BYTES].decode("utf-8", errors="replace") if document.status < 300 else ""
+        parsed = Protego.parse(rules)
+        file.allows = lru_cache(MAX_CACHED_URLS)(partial(parsed.can_fetch, user_agent=AGENT))
+        file.failure, file.has_warned, file.fetched_at = None, False, self._clock()
+        file.next_fetch_at = file.fetched_at + KEPT_SECONDS
+        if delay := parsed.crawl_delay(AGENT):
             logger.warning(
                 "%s asks in its robots.txt for %g s between two requests; a shorter minimum interval is too short",
                 *(site.key, delay),

@@ -17,7 +17,7 @@ from parsel import Selector
 
 from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.sources import parsing
-from scraping.sources.layout import Layout, Query, Rows, query_of
+from scraping.sources.layout import Layout, query_of
 
 MAX_ROWS = 2000
 _SPACE = re.compile(r"[ \t\n\r\f\v\u00a0]+")
@@ -81,7 +81,7 @@ SCRIPT = r"""(plan) => {
 
 @lru_cache(maxsize=64)
 def plan_of(layout: Layout) -> dict[str, Any]:
-    """Returns the script's argument."""
+    """Returns the parsed selectors by field and by cell: the script's argument."""
     queries = {name: [asdict(query_of(one)) for one in selectors] for name, selectors in layout.named().items()}
     return {
         "fields": {one.name: queries[one.name] for one in layout.fields},
@@ -97,27 +97,24 @@ def plan_of(layout: Layout) -> dict[str, Any]:
 
 def from_html(html: str, layout: Layout) -> dict[str, Any]:
     """Returns the same values as the script, from a page's text."""
-    root = Selector(text=html or "<html></html>", type="html").root
-    queries = {name: [query_of(one) for one in selectors] for name, selectors in layout.named().items()}
+    root, plan = Selector(text=html or "<html></html>", type="html").root, plan_of(layout)
     return {
         "fields": {
-            one.name: _first(_values(root, query, is_page=True) for query in queries[one.name]) for one in layout.fields
+            name: _first(_values(root, query, is_page=True) for query in queries)
+            for name, queries in plan["fields"].items()
         },
-        "rows": {rows.name: _table(root, rows, queries) for rows in layout.rows},
+        "rows": {name: _table(root, rows) for name, rows in plan["rows"].items()},
     }
 
 
-def _table(root: Any, rows: Rows, queries: Mapping[str, Sequence[Query]]) -> dict[str, Any] | None:
-    for by, query in enumerate(queries[rows.name]):
+def _table(root: Any, rows: Mapping[str, Any]) -> dict[str, Any] | None:
+    for by, query in enumerate(rows["queries"]):
         nodes = _nodes(root, query, is_page=True)
         found = [node for node in nodes if isinstance(getattr(node, "tag", None), str)]  # no comments, no attributes
         if found:
             cells = {
-                cell.name: _first(
-                    [next(iter(_values(row, one, is_page=False)), None) for row in found]
-                    for one in queries[f"{rows.name}.{cell.name}"]
-                )
-                for cell in rows.cells
+                name: _first([next(iter(_values(row, one, is_page=False)), None) for row in found] for one in queries)
+                for name, queries in rows["cells"].items()
             }
             return {"by": by, "count": len(found), "cells": cells}
     return None
@@ -135,17 +132,17 @@ def _first(found: Iterable[Sequence[str | None]]) -> dict[str, Any] | None:
     return empty
 
 
-def _values(root: Any, query: Query, *, is_page: bool) -> list[str]:
+def _values(root: Any, query: Mapping[str, Any], *, is_page: bool) -> list[str]:
     nodes = _nodes(root, query, is_page=is_page)
-    if query.attribute:
-        found = [node.get(query.attribute) for node in nodes if node.get(query.attribute) is not None]
+    if name := query["attribute"]:
+        found = [node.get(name) for node in nodes if node.get(name) is not None]
     else:
         found = [node if isinstance(node, str) else node.xpath("string(.)") for node in nodes]
     return [_SPACE.sub(" ", text).strip(" ") for text in found]
 
 
-def _nodes(root: Any, query: Query, *, is_page: bool) -> list[Any]:
-    text = query.text if query.is_xpath else _translated(query.text, is_page)
+def _nodes(root: Any, query: Mapping[str, Any], *, is_page: bool) -> list[Any]:
+    text = query["text"] if query["is_xpath"] else _translated(query["text"], is_page)
     found = root.xpath(text)
     return found if isinstance(found, list) else []
 

@@ -9,8 +9,7 @@ Bot challenges and errors that arrive with status 200. Fields that a payload sho
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import wraps
@@ -86,18 +85,6 @@ def iso_moment(value: Any) -> datetime | None:
         return None
 
 
-@contextmanager
-def rejecting_invalid_values(url: str) -> Iterator[None]:
-    """Raises PayloadRejected, with the field named, for values that no match can have, such as eleven wickets."""
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or error.title
-        shown = repr(first.get("input"))[:80]
-        raise PayloadRejected(f"{error.title}: {where} is {shown}: {first['msg']}", url=url) from error
-
-
 MAX_UNRECOGNIZED = 40  # of one reading
 _unrecognized: ContextVar[list[UnrecognizedValue] | None] = ContextVar("unrecognized", default=None)
 
@@ -136,27 +123,28 @@ def path_of(location: tuple[int | str, ...]) -> str:
 
 
 def parses(method: MethodT) -> MethodT:
-    """Decorates a parse method: invalid values raise PayloadRejected, and the result has the unknown values."""
+    """Decorates a parse method: its result has the values that `note_unrecognized` was called with meanwhile.
+
+    Values that no match can have, such as eleven wickets, raise PayloadRejected with the field named.
+    """
 
     @wraps(method)
     def wrapped(adapter: Any, reading: Reading, *args: Any) -> Any:
-        with rejecting_invalid_values(reading.ref.url), collecting_unrecognized() as unknown:
+        unknown: list[UnrecognizedValue] = []
+        token = _unrecognized.set(unknown)
+        try:
             result = method(adapter, reading, *args)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or error.title
+            shown = repr(first.get("input"))[:80]
+            raise PayloadRejected(f"{error.title}: {where} is {shown}: {first['msg']}", url=reading.ref.url) from error
+        finally:
+            _unrecognized.reset(token)
         has_unknown = unknown and isinstance(result, BaseModel)
         return result.model_copy(update={"unknown": tuple(unknown)}) if has_unknown else result
 
     return cast("MethodT", wrapped)
-
-
-@contextmanager
-def collecting_unrecognized() -> Iterator[list[UnrecognizedValue]]:
-    """Collects the values that `note_unrecognized` is called with inside the block."""
-    found: list[UnrecognizedValue] = []
-    token = _unrecognized.set(found)
-    try:
-        yield found
-    finally:
-        _unrecognized.reset(token)
 
 
 def note_unrecognized(path: str, value: object) -> None:
