@@ -98,30 +98,25 @@ def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
 
 def _of_item(key: str, item: ListedMatch, names: MatchDetails, reading: Reading, *, url: str) -> DiscoveredMatch:
     start_time = parsing.moment(item.ti, per_second=1000)
+    totals = [parse_total(score.strip()) for score in (item.j, item.k, item.l, item.m) if score]
+    judged, _ = texts.status_and_phase(
+        result=texts.first_result(item.res, item.result),
+        sentences=tuple(map(parsing.plain, (item.res, item.ac))),
+        has_play=any(total is not None and total.has_play for total in totals),
+        start_time=start_time,
+        now=reading.captured_at,
+    )
     known = [names.teams.get(side) for side in (item.b, item.c)]
     return DiscoveredMatch(
         source_event_id=key,
         url=url,
         title=" v ".join(team.name if team else side for team, side in zip(known, (item.b, item.c), strict=True)),
         sport=Sport.CRICKET,
-        status=_status(item, start_time, reading.captured_at),
+        status=Status.COMPLETED if judged is Status.LIVE and item.finished_at else judged,
         start_time=start_time,
         teams=tuple(team for team in known if team) if all(known) else (),
         series=names.series_names.get((item.q or "").lstrip("^"), ""),
     )
-
-
-def _status(item: ListedMatch, start_time: datetime | None, now: datetime) -> Status:
-    result = texts.first_result(item.res, item.result)
-    totals = [parse_total(score.strip()) for score in (item.j, item.k, item.l, item.m) if score]
-    judged, _ = texts.status_and_phase(
-        result=result,
-        sentences=tuple(map(parsing.plain, (item.res, item.ac))),
-        has_play=any(total is not None and total.has_play for total in totals),
-        start_time=start_time,
-        now=now,
-    )
-    return Status.COMPLETED if judged is Status.LIVE and item.finished_at else judged
 
 
 def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMatch:
@@ -172,7 +167,7 @@ def fixtures_on(reading: Reading, base_url: str, day: date) -> list[DiscoveredMa
     state = site.page_state(page.text() if page else "")
     names = with_mapping(MatchDetails(), *site.embedded_responses(state, site.MAPPING))
     documents = (reading.document(f"{_FIXTURES}{number}") for number in _FIXTURE_PAGES)
-    responses = [parsing.json_body(one) for one in documents if one is not None and one.status < 400]
+    responses = [parsing.json_body(one) for one in documents if one is not None]
     responses = responses or site.embedded_responses(state, site.FIXTURES)
     if not responses:
         raise LayoutChanged("no fixtures found; tried getFixture and the page's state", url=base_url)

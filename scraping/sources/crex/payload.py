@@ -30,7 +30,8 @@ def assemble_payload(
     details = details_of(reading)
     is_early = details.start_time is not None and reading.captured_at < details.start_time
     live = parse_live(data, is_before_start=is_early, url=url)
-    card = _scorecard_of(reading) or details.card
+    document = reading.document("scorecard")
+    card = scorecard_innings(document.json() if document else None) or details.card
     if reading.mode is ReadMode.DIRECT and not is_public:
         _require_scorecard(live, details, card)
     items = None if is_public else ball_feed.items_of(reading)
@@ -108,13 +109,6 @@ def _state_of(
         result=result,
         metadata={name: value for name, value in metadata.items() if value},
     )
-
-
-def _scorecard_of(reading: Reading) -> tuple[ScorecardInnings, ...]:
-    document = reading.document("scorecard")
-    if document is None or document.status >= 400:
-        return ()
-    return scorecard_innings(document.json()) or ()
 
 
 def _require_scorecard(live: LiveState, details: MatchDetails, card: Sequence[ScorecardInnings]) -> None:

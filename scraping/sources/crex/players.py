@@ -101,7 +101,7 @@ def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]
 def _response(reading: Reading, name: str, names: tuple[str, ...]) -> Any:
     """Returns the response, else its copy in the page, else None."""
     document, page = reading.document(name), reading.document("page")
-    if document is not None and document.status < 400:
+    if document is not None:
         return parsing.json_body(document)
     return site.embedded_response(site.page_state(page.text() if page else ""), names)
 

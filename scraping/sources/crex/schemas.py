@@ -121,9 +121,7 @@ _BY_LETTER = {"w": "wicket", "o": "over", "b": "ball"}
 
 def item_kind(item: Any) -> str:
     """Returns the kind by the item's `type` letter, or by its `fv` number where the letter is missing."""
-    if not isinstance(item, Mapping):
-        return "other" if not isinstance(item, FeedItem) else item.__class__.__name__
-    letter, flag = item.get("type"), item.get("fv")
+    letter, flag = (item.get("type"), item.get("fv")) if isinstance(item, Mapping) else (None, None)
     if isinstance(letter, str) and letter:
         return _BY_LETTER.get(letter, "other")
     return _BY_FLAG.get(flag, "other") if isinstance(flag, int) else "other"

@@ -124,9 +124,7 @@ def first_parsed(
 
 
 def json_of(document: Document | None) -> Any:
-    """Returns the JSON of a response; None where it has an error status or is no JSON."""
-    if document is None or document.status >= 400:
-        return None
+    """Returns the JSON of a response; None where it is no JSON."""
     with suppress(SchemaBreak):
-        return document.json()
+        return document.json() if document else None
     return None
