@@ -27,7 +27,7 @@ from scraping.stats.read_stats import ReadStats
 from tests.factories import NOW, cricket_state, football_state, make_match, make_ref, make_source
 from tests.scraping.builders import balls, payload_of
 from tests.scraping.sources.test_stadium import Visitor, crex_answers, in_stadium, sofascore_answers
-from victoryline.lib.times import bucket_start
+from victoryline.lib.bulk_sql import bucket_start
 
 POLICY = DriftPolicy()
 PLAY = "cricket/v1/play"
