@@ -144,20 +144,18 @@ class DirectClient:
         size = 0
         try:
             if (response.content_length or 0) > limit:
-                raise TooLargeError
+                raise _too_large(limit)
             async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                 size += self._count(len(chunk))
                 if size > limit:
-                    raise TooLargeError
+                    raise _too_large(limit)
                 parts.append(decompressor.feed(chunk) if decompressor else chunk)
             if decompressor:
                 decompressor.finish()
-        except (TooLargeError, CorruptDataError) as error:
+        except Transient as error:
             response.close()
-            text = f"the body could not be decompressed: {error}"
-            if isinstance(error, TooLargeError):
-                text = f"the body is larger than {limit} bytes: the rest was not read"
-            raise Transient(text, http_status=response.status) from error
+            error.http_status = response.status
+            raise
         return b"".join(parts), size
 
     def _count(self, size: int) -> int:
@@ -165,12 +163,12 @@ class DirectClient:
         return size
 
 
-class TooLargeError(Exception):
-    """The decompressed body exceeds the limit; the rest was not decompressed."""
+def _too_large(limit: int) -> Transient:
+    return Transient(f"the body is larger than {limit} bytes: the rest was not read")
 
 
-class CorruptDataError(Exception):
-    """The body is not in its declared encoding, or is incomplete."""
+def _corrupt(problem: object) -> Transient:
+    return Transient(f"the body could not be decompressed: {problem}")
 
 
 class Decompressor:
@@ -182,7 +180,7 @@ class Decompressor:
 
     def __init__(self, encoding: str, limit: int) -> None:
         self._is_gzip = encoding in ("gzip", "x-gzip")
-        self._left = limit
+        self._limit = self._left = limit
         self._members = 0
         self._stream: zlib._Decompress | None = None
 
@@ -195,10 +193,10 @@ class Decompressor:
             try:
                 part = stream.decompress(data, self._left + 1)
             except zlib.error as error:
-                raise CorruptDataError(str(error)) from error
+                raise _corrupt(error) from error
             self._left -= len(part)
             if self._left < 0:
-                raise TooLargeError
+                raise _too_large(self._limit)
             parts.append(part)
             data = stream.unconsumed_tail
             if stream.eof:
@@ -207,12 +205,12 @@ class Decompressor:
 
     def finish(self) -> None:
         if self._stream is not None:
-            raise CorruptDataError("it is incomplete")
+            raise _corrupt("it is incomplete")
 
     def _open(self, data: bytes) -> zlib._Decompress:
         self._members += 1
         if self._members > MAX_GZIP_MEMBERS:
-            raise CorruptDataError(f"it has more than {MAX_GZIP_MEMBERS} parts")
+            raise _corrupt(f"it has more than {MAX_GZIP_MEMBERS} parts")
         if self._is_gzip:
             return zlib.decompressobj(16 + zlib.MAX_WBITS)
         # Many servers that declare "deflate" send it without the zlib header.

@@ -51,7 +51,7 @@ def replay(updates: Sequence[Update], *, pace: Pace, now: datetime, is_merged: b
     for of_one in by_match.values():
         try:
             with transaction.atomic():
-                written_now = _write_merged(of_one, pace, now) if is_merged else _write_each(of_one, pace, now)
+                written_now = _write(of_one, pace, now, is_merged=is_merged)
                 crash_point("replay.before_commit")
             written += written_now
         except DATABASE_AWAY:
@@ -65,7 +65,7 @@ def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
     """Writes one update; an invalid one is skipped, so that it does not block the others."""
     try:
         with transaction.atomic():
-            return bool(_write_each([update], pace, now))
+            return bool(_write([update], pace, now))
     except DATABASE_AWAY:
         raise
     except (PayloadRejected, DatabaseError, ValueError) as error:
@@ -79,19 +79,14 @@ def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
         return False
 
 
-def _write_each(updates: Sequence[Update], pace: Pace, now: datetime) -> int:
-    written = 0
-    for update in updates:
-        if _is_new(update, now):
-            _ingest(update, update.payload, pace, now)
-            written += 1
-    return written
-
-
-def _write_merged(updates: Sequence[Update], pace: Pace, now: datetime) -> int:
+def _write(updates: Sequence[Update], pace: Pace, now: datetime, *, is_merged: bool = False) -> int:
     new = [update for update in updates if _is_new(update, now)]
-    if new:
-        _ingest(new[-1], merged([update.payload for update in new]), pace, now)
+    writes = [(update, update.payload) for update in new]
+    if is_merged and new:
+        writes = [(new[-1], merged([update.payload for update in new]))]
+    for update, payload in writes:
+        attempt = ingest.Attempt(update.worker_id, payload.captured_at, had_failures=False, now=now, is_replayed=True)
+        late_updates.replay(payload, ref_id=update.ref_id, pace=pace, attempt=attempt)
     return len(new)
 
 
@@ -120,8 +115,3 @@ def _is_new(update: Update, now: datetime) -> bool:
         read_at=update.payload.captured_at,
     )
     return journal.record_past_read(read, now=now)
-
-
-def _ingest(update: Update, payload: Payload, pace: Pace, now: datetime) -> None:
-    attempt = ingest.Attempt(update.worker_id, payload.captured_at, had_failures=False, now=now, is_replayed=True)
-    late_updates.replay(payload, ref_id=update.ref_id, pace=pace, attempt=attempt)

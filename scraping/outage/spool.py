@@ -13,16 +13,16 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections import Counter as Counts
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 from prometheus_client import Counter
+from pydantic import TypeAdapter
 
 from scraping.outage.spool_file import SUFFIX, SpoolFile
 from scraping.payloads import Payload
@@ -57,6 +57,10 @@ class Update:
     payload: Payload
 
 
+_HELD = TypeAdapter(HeldMatch)
+_UPDATE = TypeAdapter(Update)
+
+
 @dataclass(frozen=True)
 class SpoolLimits:
     items: int = 1000
@@ -85,7 +89,6 @@ class Spool:
         self._memory_items = self.memory_bytes = 0
         self._own: SpoolFile | None = None
         self._adopted: list[SpoolFile] = []
-        self._waiting: Counts[SpoolFile] = Counts()  # needed entries by file
         self._lock = threading.RLock()
         self.dropped = 0
         self.is_on_disk = True
@@ -107,7 +110,6 @@ class Spool:
             entry = Entry(update.update_id, update.is_critical, len(line), line, self._own if places else None)
             if places and self._own:
                 entry.place = places[0]
-                self._waiting[self._own] += 1
             self._entries.append(entry)
             self._memory_items += 1
             self.memory_bytes += entry.size
@@ -136,10 +138,11 @@ class Spool:
         with self._lock:
             for entry in [entry for entry in islice(self._entries, len(ids)) if entry.update_id in ids]:
                 self._forget(entry)
-            for file in [file for file in self._adopted if not self._waiting[file]]:
+            needed = {entry.file for entry in self._entries}
+            for file in [file for file in self._adopted if file not in needed]:
                 file.close(remove=True)
                 self._adopted.remove(file)
-            if self._own is not None and not self._waiting[self._own] and self._own.size_bytes:
+            if self._own is not None and self._own not in needed and self._own.size_bytes:
                 self._own.empty()
 
     def adopt(self) -> list[HeldMatch]:
@@ -158,7 +161,6 @@ class Spool:
                     continue
                 self._adopted.append(file)
                 old += entries
-                self._waiting[file] = len(entries)
                 held |= {match.ref_id: match for match in found}
                 logger.warning(
                     "%d updates of a worker that has ended were found in %s and will be written",
@@ -226,8 +228,6 @@ class Spool:
 
     def _forget(self, entry: Entry) -> None:
         self._entries.remove(entry)
-        if entry.file is not None:
-            self._waiting[entry.file] -= 1
         self._leave_memory(entry)
 
     def _leave_memory(self, entry: Entry) -> None:
@@ -272,17 +272,9 @@ def _scan(file: SpoolFile) -> tuple[list[Entry], list[HeldMatch]]:
 
 def encode(record: Update | HeldMatch) -> bytes:
     if isinstance(record, HeldMatch):
-        return orjson.dumps({"held": asdict(record)})
-    return orjson.dumps(
-        {
-            "id": str(record.update_id),
-            "ref_id": record.ref_id,
-            "key": record.key,
-            "worker_id": record.worker_id,
-            "is_critical": record.is_critical,
-            "payload": record.payload.model_dump(mode="json"),
-        }
-    )
+        return orjson.dumps({"held": record})
+    values = _UPDATE.dump_python(record, mode="json")
+    return orjson.dumps({"id": values.pop("update_id"), **values})
 
 
 def decode(line: bytes) -> Update | HeldMatch | uuid.UUID:
@@ -292,11 +284,7 @@ def decode(line: bytes) -> Update | HeldMatch | uuid.UUID:
         if "dropped" in values:
             return uuid.UUID(values["dropped"])
         if "held" in values:
-            site = values["held"]["site"]
-            selectors = {name: tuple(found) for name, found in site["selectors"].items()}
-            site = Site(**{**site, "api_hosts": tuple(site["api_hosts"]), "selectors": selectors})
-            return HeldMatch(**{**values["held"], "site": site})
-        update_id, payload = uuid.UUID(values.pop("id")), Payload.model_validate(values.pop("payload"))
-        return Update(update_id=update_id, payload=payload, **values)
+            return _HELD.validate_python(values["held"])
+        return _UPDATE.validate_python({"update_id": values.pop("id"), **values})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a record of the spool: {error!r}") from error

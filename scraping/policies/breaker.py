@@ -26,7 +26,6 @@ class BreakerPolicy:
     timeout_seconds: float = 60.0
     success_threshold: int = 5
     probes: int = 1  # permits out at the same time
-    permit_seconds: float = PERMIT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def admit(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime) ->
     if task not in live and len(live) >= _wanted(view, policy):
         soon = now + timedelta(seconds=ASK_AGAIN_SECONDS)
         return Admission(view, refused_until=min([soon, *live.values()]))
-    return Admission(replace(view, probes={**live, task: now + timedelta(seconds=policy.permit_seconds)}))
+    return Admission(replace(view, probes={**live, task: now + timedelta(seconds=PERMIT_SECONDS)}))
 
 
 def after_success(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime) -> BreakerView:

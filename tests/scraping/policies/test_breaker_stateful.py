@@ -33,7 +33,7 @@ from scraping.configuration.policies import Policies
 from scraping.errors import BreakerOpen
 from scraping.models import Breaker, MatchRef, Source
 from scraping.policies import breaker as machine
-from scraping.policies.breaker import BreakerPolicy
+from scraping.policies.breaker import PERMIT_SECONDS, BreakerPolicy
 from scraping.recovery import breakers
 from scraping.recovery.breakers import rows
 from tests.factories import NOW, make_ref, make_source
@@ -210,7 +210,7 @@ class BreakerMachine(RuleBasedStateMachine):
         with transaction.atomic():
             row = self.row
             later = max(self.now, row.open_until or self.now, row.forced_until or self.now)
-            later += timedelta(seconds=self.policy.permit_seconds)
+            later += timedelta(seconds=PERMIT_SECONDS)
             for number in range(self.policy.success_threshold):
                 task_id = 10_000_000 + number
                 source, ref = self.pick()
@@ -239,7 +239,7 @@ class BreakerMachine(RuleBasedStateMachine):
         self.under_way[task_id] = seen
         row = self.row
         if row.state == "HALF_OPEN" and not was_closed:
-            ends_at = self.now + timedelta(seconds=self.policy.permit_seconds)
+            ends_at = self.now + timedelta(seconds=PERMIT_SECONDS)
             self.permits[task_id] = ends_at, self._time_of_trial(row)
         if was_closed:  # it looked before the breaker opened: that request was on its way
             return
