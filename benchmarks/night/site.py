@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from benchmarks.night.faults import FaultKind
 from benchmarks.night.world import BEGIN, SimulatedMatch, World, payload_of
 from scraping import errors
-from scraping.browser.launcher import BrowserOptions
 from scraping.payloads import DiscoveredMatch, Payload, Sport
+from scraping.policies.timeouts import Timeouts
 from scraping.reading.reader import Reader
 from scraping.reading.targets import BatchResult, Target
 from scraping.readings import Reading, ReadMode, RefInfo, Site
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SPREAD = 0.45  # of the logarithm of a response time
 BATCH_SECONDS = 0.1  # responses that arrive within this time are committed together
-HANGS_SECONDS = BrowserOptions.request_timeout_seconds
+HANGS_SECONDS = Timeouts.request_seconds
 RETRY_AFTER_SECONDS = 30.0
 BREAKS_PARSER = 0.5  # strength from which a failing match breaks our parser instead of the source
 

@@ -68,7 +68,7 @@ class AttachedPage:
     @classmethod
     async def load(cls, session: Session, ref: RefInfo, *, factor: float, clock: Callable[[], float]) -> Self:
         page, options = None, session.host.options
-        seconds = options.navigation_timeout_seconds * factor
+        seconds = options.timeouts.navigation_seconds * factor
         try:
             page, traffic = await session.open_page()
             report_stage("NAVIGATING")

@@ -115,7 +115,7 @@ class AttachedPages:
         try:
             if page.loaded.status < 300:
                 # Longer, because a page is busy after loading.
-                seconds = read.session.host.options.page_timeout_seconds * read.timeout_factor
+                seconds = read.session.host.options.timeouts.page_seconds * read.timeout_factor
                 extraction = await page.extract(read.extractor, seconds=seconds)
                 page.inherit(before, extraction_before, extraction)
                 page.reopen_cause(extraction)

@@ -60,23 +60,11 @@ class BrowserOptions:
     owner: str  # the worker's id: identifies the browser of a worker that has died
     headless: bool = True
     launch_timeout_seconds: float = 20.0
-    navigation_timeout_seconds: float = 30.0
-    page_timeout_seconds: float = 30.0
-    capture_timeout_seconds: float = 5.0
-    request_timeout_seconds: float = 10.0
+    timeouts: Timeouts = field(default_factory=Timeouts)
     max_body_bytes: int = 8 * 1024 * 1024
     uses_cdp: bool = False
     cdp_endpoint: str = field(default="", repr=False)  # of an external browser; may hold a secret
     has_stealth: bool = False
-
-    @property
-    def timeouts(self) -> Timeouts:
-        return Timeouts(
-            page_seconds=self.page_timeout_seconds,
-            navigation_seconds=self.navigation_timeout_seconds,
-            selector_seconds=self.capture_timeout_seconds,
-            request_seconds=self.request_timeout_seconds,
-        )
 
     @property
     def has_sandbox(self) -> bool:

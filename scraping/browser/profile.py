@@ -13,71 +13,63 @@ from dataclasses import dataclass
 from playwright.async_api import BrowserContext, ViewportSize
 from playwright_stealth import Stealth
 
-
-@dataclass(frozen=True)
-class Country:
-    """The usual settings of a browser in a country; the time zone is that of most inhabitants."""
-
-    locale: str
-    timezone: str
-
-
-COUNTRIES: dict[str, Country] = {
-    "ae": Country("en-AE", "Asia/Dubai"),
-    "ar": Country("es-AR", "America/Argentina/Buenos_Aires"),
-    "at": Country("de-AT", "Europe/Vienna"),
-    "au": Country("en-AU", "Australia/Sydney"),
-    "bd": Country("bn-BD", "Asia/Dhaka"),
-    "be": Country("nl-BE", "Europe/Brussels"),
-    "br": Country("pt-BR", "America/Sao_Paulo"),
-    "ca": Country("en-CA", "America/Toronto"),
-    "ch": Country("de-CH", "Europe/Zurich"),
-    "cl": Country("es-CL", "America/Santiago"),
-    "co": Country("es-CO", "America/Bogota"),
-    "cz": Country("cs-CZ", "Europe/Prague"),
-    "de": Country("de-DE", "Europe/Berlin"),
-    "dk": Country("da-DK", "Europe/Copenhagen"),
-    "es": Country("es-ES", "Europe/Madrid"),
-    "fi": Country("fi-FI", "Europe/Helsinki"),
-    "fr": Country("fr-FR", "Europe/Paris"),
-    "gb": Country("en-GB", "Europe/London"),
-    "gr": Country("el-GR", "Europe/Athens"),
-    "hk": Country("zh-HK", "Asia/Hong_Kong"),
-    "hr": Country("hr-HR", "Europe/Zagreb"),
-    "hu": Country("hu-HU", "Europe/Budapest"),
-    "id": Country("id-ID", "Asia/Jakarta"),
-    "ie": Country("en-IE", "Europe/Dublin"),
-    "il": Country("he-IL", "Asia/Jerusalem"),
-    "in": Country("en-IN", "Asia/Kolkata"),
-    "it": Country("it-IT", "Europe/Rome"),
-    "jp": Country("ja-JP", "Asia/Tokyo"),
-    "ke": Country("en-KE", "Africa/Nairobi"),
-    "kr": Country("ko-KR", "Asia/Seoul"),
-    "lk": Country("en-LK", "Asia/Colombo"),
-    "mx": Country("es-MX", "America/Mexico_City"),
-    "my": Country("en-MY", "Asia/Kuala_Lumpur"),
-    "ng": Country("en-NG", "Africa/Lagos"),
-    "nl": Country("nl-NL", "Europe/Amsterdam"),
-    "no": Country("nb-NO", "Europe/Oslo"),
-    "np": Country("ne-NP", "Asia/Kathmandu"),
-    "nz": Country("en-NZ", "Pacific/Auckland"),
-    "ph": Country("en-PH", "Asia/Manila"),
-    "pk": Country("en-PK", "Asia/Karachi"),
-    "pl": Country("pl-PL", "Europe/Warsaw"),
-    "pt": Country("pt-PT", "Europe/Lisbon"),
-    "ro": Country("ro-RO", "Europe/Bucharest"),
-    "rs": Country("sr-RS", "Europe/Belgrade"),
-    "se": Country("sv-SE", "Europe/Stockholm"),
-    "sg": Country("en-SG", "Asia/Singapore"),
-    "th": Country("th-TH", "Asia/Bangkok"),
-    "tr": Country("tr-TR", "Europe/Istanbul"),
-    "ua": Country("uk-UA", "Europe/Kyiv"),
-    "us": Country("en-US", "America/New_York"),
-    "vn": Country("vi-VN", "Asia/Ho_Chi_Minh"),
-    "za": Country("en-ZA", "Africa/Johannesburg"),
+# The usual language and time zone of a browser in a country; the zone is that of most inhabitants.
+COUNTRIES: dict[str, tuple[str, str]] = {
+    "ae": ("en-AE", "Asia/Dubai"),
+    "ar": ("es-AR", "America/Argentina/Buenos_Aires"),
+    "at": ("de-AT", "Europe/Vienna"),
+    "au": ("en-AU", "Australia/Sydney"),
+    "bd": ("bn-BD", "Asia/Dhaka"),
+    "be": ("nl-BE", "Europe/Brussels"),
+    "br": ("pt-BR", "America/Sao_Paulo"),
+    "ca": ("en-CA", "America/Toronto"),
+    "ch": ("de-CH", "Europe/Zurich"),
+    "cl": ("es-CL", "America/Santiago"),
+    "co": ("es-CO", "America/Bogota"),
+    "cz": ("cs-CZ", "Europe/Prague"),
+    "de": ("de-DE", "Europe/Berlin"),
+    "dk": ("da-DK", "Europe/Copenhagen"),
+    "es": ("es-ES", "Europe/Madrid"),
+    "fi": ("fi-FI", "Europe/Helsinki"),
+    "fr": ("fr-FR", "Europe/Paris"),
+    "gb": ("en-GB", "Europe/London"),
+    "gr": ("el-GR", "Europe/Athens"),
+    "hk": ("zh-HK", "Asia/Hong_Kong"),
+    "hr": ("hr-HR", "Europe/Zagreb"),
+    "hu": ("hu-HU", "Europe/Budapest"),
+    "id": ("id-ID", "Asia/Jakarta"),
+    "ie": ("en-IE", "Europe/Dublin"),
+    "il": ("he-IL", "Asia/Jerusalem"),
+    "in": ("en-IN", "Asia/Kolkata"),
+    "it": ("it-IT", "Europe/Rome"),
+    "jp": ("ja-JP", "Asia/Tokyo"),
+    "ke": ("en-KE", "Africa/Nairobi"),
+    "kr": ("ko-KR", "Asia/Seoul"),
+    "lk": ("en-LK", "Asia/Colombo"),
+    "mx": ("es-MX", "America/Mexico_City"),
+    "my": ("en-MY", "Asia/Kuala_Lumpur"),
+    "ng": ("en-NG", "Africa/Lagos"),
+    "nl": ("nl-NL", "Europe/Amsterdam"),
+    "no": ("nb-NO", "Europe/Oslo"),
+    "np": ("ne-NP", "Asia/Kathmandu"),
+    "nz": ("en-NZ", "Pacific/Auckland"),
+    "ph": ("en-PH", "Asia/Manila"),
+    "pk": ("en-PK", "Asia/Karachi"),
+    "pl": ("pl-PL", "Europe/Warsaw"),
+    "pt": ("pt-PT", "Europe/Lisbon"),
+    "ro": ("ro-RO", "Europe/Bucharest"),
+    "rs": ("sr-RS", "Europe/Belgrade"),
+    "se": ("sv-SE", "Europe/Stockholm"),
+    "sg": ("en-SG", "Asia/Singapore"),
+    "th": ("th-TH", "Asia/Bangkok"),
+    "tr": ("tr-TR", "Europe/Istanbul"),
+    "ua": ("uk-UA", "Europe/Kyiv"),
+    "us": ("en-US", "America/New_York"),
+    "vn": ("vi-VN", "Asia/Ho_Chi_Minh"),
+    "za": ("en-ZA", "Africa/Johannesburg"),
 }
 ALIASES = {"uk": "gb"}
-HOME = Country("en-GB", "UTC")  # without a proxy, or with one of an unknown country
+HOME = ("en-GB", "UTC")  # without a proxy, or with one of an unknown country
 # A common graphics chip under Linux: without one Chromium reports software rendering.
 WEBGL_VENDOR = "Google Inc. (Intel)"
 WEBGL_RENDERER = "ANGLE (Intel, Mesa Intel(R) UHD Graphics 620 (KBL GT2), OpenGL 4.6)"
@@ -107,9 +99,9 @@ def is_known_country(code: str) -> bool:
 def profile_for(session_id: str, *, version: str, country: str) -> Profile:
     """Returns the profile of a session, the same for all its browsers. `country`: empty without a proxy."""
     code = country.lower()
-    settings = COUNTRIES.get(ALIASES.get(code, code), HOME)
+    locale, timezone = COUNTRIES.get(ALIASES.get(code, code), HOME)
     width, height = VIEWPORTS[hashlib.sha256(session_id.encode()).digest()[0] % len(VIEWPORTS)]
-    return Profile(user_agent_of(version), settings.locale, settings.timezone, {"width": width, "height": height})
+    return Profile(user_agent_of(version), locale, timezone, {"width": width, "height": height})
 
 
 @functools.cache

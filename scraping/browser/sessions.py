@@ -295,9 +295,9 @@ class Sessions:
                 self.drop(session, reason=reason)
 
     async def _close_later(self, session: Session) -> None:
-        options = self.host.options
+        usual = self.host.options.timeouts
         try:
-            await session.wait_idle(options.navigation_timeout_seconds + options.page_timeout_seconds)
+            await session.wait_idle(usual.navigation_seconds + usual.page_seconds)
         finally:
             await self._close(session)
 

@@ -53,11 +53,6 @@ def is_milestone(before: State, after: State) -> bool:
     return after.get("phase") in LONG_BREAKS and before.get("phase") not in LONG_BREAKS
 
 
-def may_be_unannounced_milestone(unchanged_polls: int) -> bool:
-    """Returns whether this is a poll at which the score must be checked."""
-    return unchanged_polls in UNANNOUNCED
-
-
 def is_unannounced_milestone(state: State, *, unchanged_polls: int) -> bool:
     """Returns whether the innings or the match is finished by the score while the source has announced no break."""
     if unchanged_polls not in UNANNOUNCED or state.get("phase") in LONG_BREAKS:

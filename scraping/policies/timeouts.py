@@ -23,10 +23,10 @@ SLOW_SELECTOR_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Timeouts:
-    page_seconds: float
-    navigation_seconds: float
-    selector_seconds: float
-    request_seconds: float
+    page_seconds: float = 30.0
+    navigation_seconds: float = 30.0
+    selector_seconds: float = 5.0
+    request_seconds: float = 10.0
 
     def times(self, factor: float) -> Timeouts:
         """Returns all of them multiplied: for the retry after a timeout."""

@@ -21,7 +21,7 @@ from scraping.matches.reconcile.choosing import STUCK_SECONDS
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, ScraperStatus
 from scraping.payloads import Payload, Status
 from scraping.policies.interval import Pace
-from scraping.policies.milestones import is_unannounced_milestone, may_be_unannounced_milestone
+from scraping.policies.milestones import UNANNOUNCED, is_unannounced_milestone
 from scraping.recovery import breakers
 from scraping.signals import match_updated
 from victoryline.lib import bulk_sql
@@ -71,10 +71,7 @@ def is_unchanged(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | 
         and payload.events == last.events
         and payload.integrity == last.integrity
         and payload.events_are_complete == last.events_are_complete
-        and not (
-            may_be_unannounced_milestone(polls)
-            and is_unannounced_milestone(payload.normalized(), unchanged_polls=polls)
-        )
+        and not (polls in UNANNOUNCED and is_unannounced_milestone(payload.normalized(), unchanged_polls=polls))
     )
 
 

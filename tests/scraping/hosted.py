@@ -21,6 +21,7 @@ from scraping.browser.processes import LEFTOVERS, using_profile
 from scraping.browser.sessions import Sessions
 from scraping.errors import ResourceLost
 from scraping.payloads import Payload
+from scraping.policies.timeouts import Timeouts
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, RefInfo, Site
 from scraping.sources import adapter_for
@@ -121,10 +122,7 @@ def impatient(program: Path) -> BrowserOptions:
     return BrowserOptions(
         executable=program,
         owner=owner_id(),
-        navigation_timeout_seconds=4,
-        page_timeout_seconds=4,
-        capture_timeout_seconds=3,
-        request_timeout_seconds=2,
+        timeouts=Timeouts(page_seconds=4, navigation_seconds=4, selector_seconds=3, request_seconds=2),
     )
 
 

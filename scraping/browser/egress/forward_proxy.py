@@ -77,8 +77,7 @@ class TrafficLimits:
 class Traffic:
     """Bytes of a session through the proxy (with heads and TLS), and its refused connections."""
 
-    bytes_in: int = 0
-    bytes_out: int = 0
+    bytes: int = 0  # in both directions
     refused: int = 0
     last_refusal: str = ""
 
@@ -209,11 +208,11 @@ class ForwardProxy:
         limits, began = self.limits, time.monotonic()
         moved, transferred = began, 0
 
-        async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, is_in: bool) -> None:
+        async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
             nonlocal moved, transferred
             while chunk := await source.read(CHUNK_BYTES):
                 moved, transferred = time.monotonic(), transferred + len(chunk)
-                self._count(len(chunk), is_in=is_in)
+                self._count(len(chunk))
                 if transferred > limits.connection_bytes + limits.connection_bytes_a_second * (moved - began):
                     raise self._cut(f"more than {limits.connection_bytes // MEGABYTE} MB at once")
                 sink.write(chunk)
@@ -226,18 +225,13 @@ class ForwardProxy:
 
         try:
             async with asyncio.timeout(limits.connection_seconds):
-                await _run_until_first(
-                    copy(browser[0], remote[1], is_in=False), copy(remote[0], browser[1], is_in=True), watch_idle()
-                )
+                await _run_until_first(copy(browser[0], remote[1]), copy(remote[0], browser[1]), watch_idle())
         except TimeoutError:
             raise self._cut(f"open for {limits.connection_seconds:g} s") from None
 
-    def _count(self, size: int, *, is_in: bool) -> None:
+    def _count(self, size: int) -> None:
         """Adds transferred bytes; ConnectionCut where the session exceeds its bytes per minute."""
-        if is_in:
-            self.traffic.bytes_in += size
-        else:
-            self.traffic.bytes_out += size
+        self.traffic.bytes += size
         now, (began, before) = time.monotonic(), self._minute
         self._minute = (began, before + size) if now - began < 60.0 else (now, size)
         if self._minute[1] > self.limits.minute_bytes:

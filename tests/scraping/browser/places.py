@@ -22,6 +22,7 @@ from scraping.browser.egress.upstream_proxies import Proxy, ProxyPlan
 from scraping.browser.host import BrowserHost
 from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
+from scraping.policies.timeouts import Timeouts
 from scraping.readings import Endpoint, RefInfo, Request, Site
 
 T = TypeVar("T")
@@ -249,12 +250,8 @@ class Worker(OnThread):
 
     def __init__(self, program: Path, **options: Any) -> None:
         super().__init__()
-        limits: dict[str, Any] = {
-            "navigation_timeout_seconds": 8,
-            "capture_timeout_seconds": 3,
-            "request_timeout_seconds": 2,
-            "max_body_bytes": 200_000,
-        }
+        timeouts = Timeouts(navigation_seconds=8, selector_seconds=3, request_seconds=2)
+        limits: dict[str, Any] = {"timeouts": timeouts, "max_body_bytes": 200_000}
         owner = f"sessions-{uuid.uuid4().hex[:8]}"
         self.host = BrowserHost(BrowserOptions(executable=program, owner=owner, **{**limits, **options}))
         self._made: list[Sessions] = []

@@ -25,6 +25,7 @@ from scraping.browser.memory_guard import MemoryAction, MemoryGuard, MemoryLimit
 from scraping.browser.processes import TreeMemory, profile_of, tagged_browsers
 from scraping.errors import PageCrashed, ReadTimeout, ResourceLost
 from scraping.models import OrderKind, WorkerOrder
+from scraping.policies.timeouts import Timeouts
 from scraping.reading.reader import Target
 from scraping.readings import ReadMode
 from scraping.recovery import worker_commands
@@ -57,6 +58,10 @@ def arena() -> Iterator[StadiumProcess]:
         yield running
 
 
+# Generous where a test is not about timeouts: the machine may be busy with other tests.
+TIMEOUTS = Timeouts(page_seconds=15, navigation_seconds=15, selector_seconds=3, request_seconds=10)
+
+
 @pytest.fixture(autouse=True)
 def _no_faults(arena: StadiumProcess) -> Iterator[None]:
     yield
@@ -71,9 +76,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     started: list[Hosted] = []
 
     def begin(policy: RecyclePolicy = POLICY, **changes: object) -> Hosted:
-        # Generous where a test is not about timeouts: the machine may be busy with other tests.
-        usual = {"navigation_timeout_seconds": 15.0, "page_timeout_seconds": 15.0, "request_timeout_seconds": 10.0}
-        options = replace(impatient(find_program()), **{**usual, **changes})
+        options = replace(impatient(find_program()), **{"timeouts": TIMEOUTS, **changes})
         started.append(Hosted(options, policy, temp_dir=folder))
         return started[-1]
 
@@ -235,7 +238,7 @@ class TestHangs:
 
     @pytest.mark.faults_only
     def test_a_visit_in_a_hung_browser_fails_soon(self, start: Start, arena: StadiumProcess) -> None:
-        hosted = start(navigation_timeout_seconds=6)
+        hosted = start(timeouts=replace(TIMEOUTS, navigation_seconds=6))
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
         hosted.browser.suspend()
@@ -264,7 +267,7 @@ class TestHangs:
     def test_a_page_that_never_loads_fails_only_its_own_visit(
         self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor
     ) -> None:
-        hosted = start(navigation_timeout_seconds=6)
+        hosted = start(timeouts=replace(TIMEOUTS, navigation_seconds=6))
         crex, sofascore = both(arena)
         hosted.reader.scorecard(sofascore)
         arena.fault(site="crex", target="page", kind="hang")
@@ -298,7 +301,7 @@ class TestDraining:
     def test_draining_ends_after_its_time_limit(
         self, start: Start, arena: StadiumProcess, pool: ThreadPoolExecutor
     ) -> None:
-        hosted = start(replace(POLICY, drain_seconds=0.5), navigation_timeout_seconds=30)
+        hosted = start(replace(POLICY, drain_seconds=0.5), timeouts=replace(TIMEOUTS, navigation_seconds=30))
         target = target_of(arena, "crex")
         hosted.reader.scorecard(target)
         arena.fault(site="crex", target="page", kind="hang")
@@ -400,7 +403,7 @@ class TestMemory:
 class TestAdaptiveTimeouts:
     @pytest.mark.faults_only
     def test_a_slow_source_gets_longer_timeouts(self, start: Start, arena: StadiumProcess) -> None:
-        hosted = start(navigation_timeout_seconds=1)
+        hosted = start(timeouts=replace(TIMEOUTS, navigation_seconds=1))
         for _ in range(10):
             hosted.host.timeouts.record("crex", 2.5)
         arena.fault(site="crex", target="page", kind="hang")
@@ -412,7 +415,7 @@ class TestAdaptiveTimeouts:
         target = target_of(arena, "crex")
         for _ in range(12):
             hosted.reader.scorecard(target)
-        usual, now = hosted.host.options.request_timeout_seconds, hosted.host.timeouts.of("crex")
+        usual, now = TIMEOUTS.request_seconds, hosted.host.timeouts.of("crex")
         assert now.request_seconds == pytest.approx(usual * 0.8)
 
 

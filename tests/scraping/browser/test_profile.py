@@ -47,9 +47,9 @@ class TestCountries:
     @pytest.mark.requirement("FS-14")
     @pytest.mark.parametrize("code", sorted(COUNTRIES))
     def test_every_country_has_a_language_of_its_own_and_a_time_zone_that_exists(self, code: str) -> None:
-        place = COUNTRIES[code]
-        assert place.locale.endswith(f"-{code.upper()}")
-        assert ZoneInfo(place.timezone).key == place.timezone
+        locale, timezone = COUNTRIES[code]
+        assert locale.endswith(f"-{code.upper()}")
+        assert ZoneInfo(timezone).key == timezone
 
     @pytest.mark.parametrize(("code", "known"), [("de", True), ("DE", True), ("uk", True), ("xx", False), ("", False)])
     def test_is_known_country(self, code: str, known: bool) -> None:

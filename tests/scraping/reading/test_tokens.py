@@ -20,6 +20,7 @@ from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked, NoToken, SchemaBreak
 from scraping.policies.retry import token_backoff_seconds
+from scraping.policies.timeouts import Timeouts
 from scraping.reading import token_cache
 from scraping.reading.access import without_failed_documents
 from scraping.reading.token_cache import TokenCache, lifetime_seconds, parse_answer
@@ -117,7 +118,7 @@ async def _play(
 ) -> T:
     base = f"{arena.url}/crexpro"
     site = Site("crexpro", base, adapter_key="crex", allows_private=True, token_url=f"{base}/token/generate-token")
-    options = BrowserOptions(executable=folder / "no-chromium", owner="tests", request_timeout_seconds=3)
+    options = BrowserOptions(executable=folder / "no-chromium", owner="tests", timeouts=Timeouts(request_seconds=3))
     sessions, clock = Sessions(BrowserHost(options)), Clock()
     sessions._version = "140.0.0.0"  # else a browser would be started, only to be asked for it
     tokens = Tokens({"crexpro": credential} if credential else {}, clock=clock, chance=NeverLess())

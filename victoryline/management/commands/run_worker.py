@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from monitoring.metrics.exposition import start_worker_metrics
 from scraping.browser.launcher import BrowserOptions
+from scraping.policies.timeouts import Timeouts
 from scraping.scheduler import hint
 from scraping.worker.process import WorkerOptions, WorkerProcess
 from victoryline.configuration import Config
@@ -75,9 +76,9 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
         executable=program,
         owner=worker_id,
         headless=config.browser_headless,
-        navigation_timeout_seconds=config.navigation_timeout_seconds,
-        page_timeout_seconds=config.page_timeout_seconds,
-        capture_timeout_seconds=config.selector_timeout_seconds,
+        timeouts=Timeouts(
+            config.page_timeout_seconds, config.navigation_timeout_seconds, config.selector_timeout_seconds
+        ),
         uses_cdp=config.scraper_use_cdp,
         cdp_endpoint=config.scraper_cdp_endpoint,
         has_stealth=config.scraper_stealth,
