@@ -22,11 +22,12 @@ from benchmarks.cpu import tree
 from benchmarks.errors import BenchError
 from benchmarks.progress import say, wait_until
 from scripts.test import clean_environment
+from tests.processes import end_group
 from tests.servers import PostgresServer, RedisServer, ServerFailedError
 from tests.stadium_process import StadiumProcess
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib import chromium
-from victoryline.lib.processes import end_group, python, remove_tree, spawn
+from victoryline.lib.processes import python, remove_tree, spawn
 
 DATABASES = ("postgresql", "sqlite")
 STOP_SECONDS = 15.0

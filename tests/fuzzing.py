@@ -21,10 +21,11 @@ from typing import Any
 from scripts.test import clean_environment
 from tests import migrated
 from tests.fuzz_checks import DATA_DECIDES
+from tests.processes import end_group
 from tests.servers import free_port
 from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
-from victoryline.lib.processes import end_group, python, spawn
+from victoryline.lib.processes import python, spawn
 
 START_SECONDS = 60.0
 LIMITS = ("STANDARD", "PREMIUM", "ANONYMOUS", "TOKENS")

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -20,7 +21,7 @@ import psycopg2
 import redis
 
 from scripts.system_packages import find_program
-from victoryline.lib.processes import remove_tree, signal_group, spawn
+from victoryline.lib.processes import die_with_parent, remove_tree, signal_group
 
 START_SECONDS = 15.0
 UNPRIVILEGED_USERS = ("postgres", "nobody")
@@ -49,9 +50,21 @@ class Server:
 
     def start(self) -> Self:
         with (self.folder / "log").open("ab") as log:
-            self.process = spawn(self.command(), cwd=self.folder, stdout=log, stderr=log, before_exec=self.before_exec)
+            self.process = subprocess.Popen(
+                self.command(),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=partial(self._prepare, os.getpid()),  # noqa: PLW1509 - system calls only
+            )
         self._wait(self.answers, START_SECONDS)
         return self
+
+    def _prepare(self, parent: int) -> None:
+        self.before_exec()
+        die_with_parent(parent)  # after a change of user, which clears the request
 
     def stop(self) -> None:
         """End in good order; data stays."""

@@ -8,8 +8,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
+from tests.processes import end_group
 from victoryline.configuration import PROJECT_ROOT
-from victoryline.lib.processes import end_group, python, remove_tree, spawn
+from victoryline.lib.processes import python, remove_tree, spawn
 
 START_SECONDS = 20.0
 

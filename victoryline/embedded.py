@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+
+from django.core.management import call_command
 
 from victoryline import demo
 from victoryline.configuration import PROJECT_ROOT, Config
@@ -22,14 +24,14 @@ DEMO_SEED = 7  # same seed, same matches
 WEB_START_SECONDS = 60.0
 
 
-def run(config: Config, *, migrate: Callable[[], object]) -> None:
+def run(config: Config) -> None:
     """Starts all processes and supervises them until a signal comes."""
     host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(config.host, config.host)  # noqa: S104 - compared, not bound
     url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
     with _only_one(config.var_dir, url) as last_run_was_killed:
         _check_port(config, wait_seconds=12.0 if last_run_was_killed else 0.0)
         say("preparing the database")
-        migrate()
+        call_command("migrate", verbosity=0, interactive=False)
         credentials = demo.prepare(url=url, var_dir=config.var_dir)
         grace = config.stop_seconds + CLOSING_SECONDS
         with Supervisor(var_dir=config.var_dir, cwd=PROJECT_ROOT, say=say, grace_seconds=grace) as supervisor:

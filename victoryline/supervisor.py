@@ -46,27 +46,6 @@ PLAIN_ERROR = re.compile(r"\b(WARN(ING)?|ERROR|CRITICAL)\b|^[A-Za-z_.]*(Error|Ex
 HARMLESS = "you can safely ignore this message"
 
 
-class ChildLog:
-    """The log file of one child; `follow` reads a pipe until its last writer is gone."""
-
-    def __init__(self, name: str, folder: Path, show: Callable[[str], None]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.name, self.path, self._show = name, folder / f"{name}.log", show
-        self.file = RotatingFileHandler(self.path, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
-        self.file.setFormatter(logging.Formatter("%(message)s"))
-
-    def follow(self, pipe: IO[bytes]) -> None:
-        threading.Thread(target=self._read, args=(pipe,), name=f"log of {self.name}", daemon=True).start()
-
-    def _read(self, pipe: IO[bytes]) -> None:
-        with pipe:
-            for raw in iter(lambda: pipe.readline(LONGEST_LINE), b""):
-                line = raw.decode("utf-8", errors="replace").rstrip()
-                self.file.emit(logging.makeLogRecord({"msg": line}))
-                if shown := for_terminal(line):
-                    self._show(f"{self.name:8} {shown}")
-
-
 def for_terminal(line: str) -> str | None:
     """Returns the line as shown on the terminal, or None if it belongs to the file only."""
     try:
@@ -91,9 +70,8 @@ class Child:
     started_at: float = 0.0
     restart_at: float = 0.0
     delay_seconds: float = FIRST_DELAY_SECONDS
-    restarts: int = 0
     temp_dir: Path | None = None
-    log: ChildLog | None = None
+    log: RotatingFileHandler | None = None
 
 
 class Supervisor:
@@ -139,7 +117,11 @@ class Supervisor:
 
     def start(self, child: Child) -> None:
         self.children[child.name] = child
-        child.log = ChildLog(child.name, self.var_dir / "log", self.say)
+        folder = self.var_dir / "log"
+        folder.mkdir(parents=True, exist_ok=True)
+        child.log = RotatingFileHandler(
+            folder / f"{child.name}.log", maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8"
+        )
         self._launch(child)
 
     def watch(self, *, until: Callable[[], bool] = lambda: False, every_seconds: float = 0.1) -> None:
@@ -159,7 +141,7 @@ class Supervisor:
         self._kill_remains(*self.children.values())
         for child in self.children.values():
             if child.log:
-                child.log.file.close()
+                child.log.close()
         self.children.clear()
 
     def _end(self, children: list[Child], seconds: float) -> None:
@@ -179,7 +161,6 @@ class Supervisor:
         now = time.monotonic()
         if child.process is None:
             if now >= child.restart_at:
-                child.restarts += 1
                 self._launch(child)
         elif (code := child.process.poll()) is not None:
             if now - child.started_at >= STEADY_AFTER_SECONDS:
@@ -201,9 +182,18 @@ class Supervisor:
             stderr=subprocess.STDOUT,
         )
         child.started_at = time.monotonic()
-        assert child.process.stdout is not None
+        name = f"log of {child.name}"
+        threading.Thread(target=self._copy_output, args=(child, child.process.stdout), name=name, daemon=True).start()
+
+    def _copy_output(self, child: Child, pipe: IO[bytes]) -> None:
+        """Writes a child's output to its log file until the last writer of the pipe is gone."""
         assert child.log is not None
-        child.log.follow(child.process.stdout)
+        with pipe:
+            for raw in iter(lambda: pipe.readline(LONGEST_LINE), b""):
+                line = raw.decode("utf-8", errors="replace").rstrip()
+                child.log.emit(logging.makeLogRecord({"msg": line}))
+                if shown := for_terminal(line):
+                    self.say(f"{child.name:8} {shown}")
 
     def _kill_remains(self, *children: Child) -> None:
         """Kills what is left of the children's process groups and descendants, and removes their folders."""

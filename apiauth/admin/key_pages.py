@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -29,7 +29,7 @@ from unfold.widgets import (
 from apiauth import keys
 from apiauth.errors import RefusedError
 from apiauth.models import ApiKey, Consumer
-from victoryline.lib.admin import report_outcome, username
+from victoryline.lib.admin import username
 
 ModelAdmin = admin.ModelAdmin[Any]
 USED_FORMS = "issued_key_forms"  # in the session: ids of forms that were sent already
@@ -160,11 +160,10 @@ def revoke_page(
         with _refusal_shown_in(form):
             ended = sum(keys.revoke(prefix=key.prefix, now=now, reason=reason, actor=actor) for key in chosen)
             before = len(chosen) - ended
-            report_outcome(
-                request,
-                done=f"Revoked {ended} {'key' if ended == 1 else 'keys'}." if ended else "",
-                refused=f"{before} had been revoked already." if before else "",
-            )
+            if ended:
+                messages.success(request, f"Revoked {ended} {'key' if ended == 1 else 'keys'}.")
+            if before:
+                messages.warning(request, f"{before} had been revoked already.")
             return None
     shown = {
         "form": form,

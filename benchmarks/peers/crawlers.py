@@ -13,8 +13,9 @@ from benchmarks.errors import BenchError
 from benchmarks.ground_truth import ObservedScore, printed_score
 from benchmarks.peers import virtualenvs
 from benchmarks.progress import wait_until
+from tests.processes import end_group
 from tests.stadium_process import StadiumProcess
-from victoryline.lib.processes import end_group, spawn
+from victoryline.lib.processes import spawn
 
 HERE = Path(__file__).parent
 START_SECONDS = 60.0

@@ -15,8 +15,8 @@ from typing import Any, Self
 from benchmarks.cpu import Cpu, CpuTimes, tree
 from benchmarks.errors import BenchError
 from benchmarks.progress import say
+from tests.processes import end_group
 from victoryline.configuration import PROJECT_ROOT
-from victoryline.lib.processes import end_group
 
 START_SECONDS = 900.0  # filling a journal with a million rows takes a while
 ROUND_SECONDS = 300.0

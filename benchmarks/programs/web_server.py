@@ -15,9 +15,10 @@ from benchmarks.cpu import CpuTimes, tree
 from benchmarks.errors import BenchError
 from benchmarks.programs import http_connections
 from benchmarks.progress import wait_until
+from tests.processes import end_group
 from tests.servers import free_port
 from victoryline.configuration import PROJECT_ROOT, load
-from victoryline.lib.processes import end_group, spawn
+from victoryline.lib.processes import spawn
 
 OURS = "victoryline.wsgi:application"
 START_SECONDS = 60.0

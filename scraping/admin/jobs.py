@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from unfold.decorators import action
 from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
@@ -27,10 +28,8 @@ from victoryline.lib.admin import (
     NEWS,
     HistoryAdmin,
     after_dialog,
-    asks_first,
     column,
     json_column,
-    report_outcome,
     username,
 )
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin
@@ -127,7 +126,7 @@ class UrlsForm(StartForm):
 def _started(request: HttpRequest, form: StartForm) -> HttpResponse:
     job = form.started.job
     known = "" if form.started.is_new else " It was open already; nothing new was started."
-    report_outcome(request, done=f"Job {job.pk}: {job.name}.{known}")
+    messages.success(request, f"Job {job.pk}: {job.name}.{known}")
     return after_dialog(request, reverse("admin:scraping_scrapejob_change", args=[job.pk]))
 
 
@@ -218,29 +217,31 @@ class ScrapeJobAdmin(OperatorActionsMixin, HistoryAdmin):
         # A method: unfold's check of a dotted name reads the database, which has no tables before the first migration.
         return bool(request.user.has_perm("scraping.add_scrapejob"))
 
-    @asks_first(
-        "Start a round",
+    @action(  # type: ignore[untyped-decorator]  # unfold publishes no types
+        description="Start a round",
         icon="play_arrow",
-        permission="start",
-        title="Start a round",
-        explanation=(
-            "The matches of the round are listed and journaled; then the workers read each of them completely. "
-            "Complete matches are skipped."
-        ),
-        button="Start",
-        form=RoundForm,
+        permissions=["start"],
+        dialog={
+            "title": "Start a round",
+            "description": "The matches of the round are listed and journaled; then the workers read each of them "
+            "completely. Complete matches are skipped.",
+            "form_class": RoundForm,
+            "form_submit_text": "Start",
+        },
     )
     def start_round(self, request: HttpRequest, form: RoundForm) -> HttpResponse:
         return _started(request, form)
 
-    @asks_first(
-        "Start by URL",
+    @action(  # type: ignore[untyped-decorator]  # unfold publishes no types
+        description="Start by URL",
         icon="link",
-        permission="start",
-        title="Read matches by URL",
-        explanation="Each URL must be a match page of a configured source. If one is not, nothing is started.",
-        button="Start",
-        form=UrlsForm,
+        permissions=["start"],
+        dialog={
+            "title": "Read matches by URL",
+            "description": "Each URL must be a match page of a configured source. If one is not, nothing is started.",
+            "form_class": UrlsForm,
+            "form_submit_text": "Start",
+        },
     )
     def start_urls(self, request: HttpRequest, form: UrlsForm) -> HttpResponse:
         return _started(request, form)

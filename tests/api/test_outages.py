@@ -18,11 +18,12 @@ import psycopg2
 import pytest
 
 from scripts.test import clean_environment
+from tests.processes import end_group
 from tests.servers import PostgresServer, RedisServer, free_port
 from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.availability import READ_SECONDS, REDIS_TIMEOUT_SECONDS
-from victoryline.lib.processes import end_group, python, spawn
+from victoryline.lib.processes import python, spawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.requirement("EC-2")]
 

@@ -19,10 +19,11 @@ import pytest
 
 from scripts.test import clean_environment
 from tests import migrated
+from tests.processes import end_group
 from tests.servers import free_port
 from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
-from victoryline.lib.processes import end_group, python, spawn
+from victoryline.lib.processes import python, spawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("FR-028")]
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from scripts.test import clean_environment
+from tests.processes import end_group
 from tests.servers import free_port
 from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
-from victoryline.lib.processes import end_group, python, spawn
+from victoryline.lib.processes import python, spawn
 
 # The main thread sleeps as those of granian's processes do; the signal is given to another thread, so it is not woken.
 SLEEPER = """

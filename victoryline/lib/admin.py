@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import orjson
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Field, JSONField, Model, Q, QuerySet, URLField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from unfold.admin import ModelAdmin, TabularInline
-from unfold.decorators import action, display
+from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
@@ -159,40 +159,11 @@ class LimitedForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no 
     reason = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
 
 
-Handler = TypeVar("Handler", bound=Callable[..., HttpResponse])
-
-
-def asks_first(
-    name: str,
-    *,
-    icon: str,
-    permission: str,
-    title: str,
-    explanation: str,
-    button: str,
-    form: type[BaseDialogForm] | None = None,
-) -> Callable[[Handler], Handler]:
-    """Declares an action with a dialog that explains it and asks for its input."""
-    dialog = {"title": title, "description": explanation, "form_class": form, "form_submit_text": button}
-    decorate: Callable[[Handler], Handler] = action(
-        description=name, icon=icon, permissions=[permission], dialog=dialog
-    )
-    return decorate
-
-
 def after_dialog(request: HttpRequest, url: str) -> HttpResponse:
     """Redirects after a dialog; htmx needs its own header for that."""
     if request.headers.get("HX-Request"):
         return HttpResponse(headers={"HX-Redirect": url})
     return redirect(url)
-
-
-def report_outcome(request: HttpRequest, *, done: str = "", refused: str = "") -> None:
-    """Shows on the next page what was done and what was refused."""
-    if done:
-        messages.success(request, done)
-    if refused:
-        messages.warning(request, refused)
 
 
 def span(since: datetime, until: datetime) -> str:

@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from unfold.decorators import action as dialog_action
 from unfold.forms import BaseDialogForm
 
-from victoryline.lib.admin import after_dialog, asks_first, report_outcome, username
+from victoryline.lib.admin import after_dialog, username
 from victoryline.lib.operators import OperationRefused
 
 SHOWN_REFUSALS = 5
@@ -112,15 +113,11 @@ class OperatorActionsMixin:
         result = action.run(ids, OperatorCall(username(request), timezone.now(), values))
         noun = self.operated_noun[result.applied != 1]
         more = f"; and {len(result.refusals) - SHOWN_REFUSALS} more" if len(result.refusals) > SHOWN_REFUSALS else ""
-        report_outcome(
-            request,
-            done=f"{action.applied} {result.applied} {noun}. {result.note}".strip()
-            if result.applied or not result.refusals
-            else "",
-            refused=f"{len(result.refusals)} refused: {'; '.join(result.refusals[:SHOWN_REFUSALS])}{more}."
-            if result.refusals
-            else "",
-        )
+        if result.applied or not result.refusals:
+            messages.success(request, f"{action.applied} {result.applied} {noun}. {result.note}".strip())
+        if result.refusals:
+            shown = "; ".join(result.refusals[:SHOWN_REFUSALS])
+            messages.warning(request, f"{len(result.refusals)} refused: {shown}{more}.")
 
 
 def _for_selection(action: OperatorAction) -> Any:
@@ -128,7 +125,8 @@ def _for_selection(action: OperatorAction) -> Any:
     def method(self: OperatorActionsMixin, request: HttpRequest, rows: QuerySet[Model]) -> None:
         self.apply(request, action, list(rows.values_list("pk", flat=True)), action.selection_values)
 
-    return _named(method, f"{action.name}_selected")
+    method.__name__ = f"{action.name}_selected"
+    return method
 
 
 def _on_page(action: OperatorAction) -> Any:
@@ -137,17 +135,11 @@ def _on_page(action: OperatorAction) -> Any:
         table = f"{self.opts.app_label}_{self.opts.model_name}"
         return after_dialog(request, reverse(f"admin:{table}_change", args=[object_id]))
 
-    return asks_first(
-        action.label,
-        icon=action.icon,
-        permission="operate",
-        title=action.label,
-        explanation=action.explanation,
-        button=action.label,
-        form=action.form,
-    )(_named(method, f"{action.name}_one"))
-
-
-def _named(method: Any, name: str) -> Any:
-    method.__name__ = name
-    return method
+    method.__name__ = f"{action.name}_one"
+    dialog = {
+        "title": action.label,
+        "description": action.explanation,
+        "form_class": action.form,
+        "form_submit_text": action.label,
+    }
+    return dialog_action(description=action.label, icon=action.icon, permissions=["operate"], dialog=dialog)(method)

@@ -13,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -43,18 +44,8 @@ def spawn(
     cwd: Path | None = None,
     stdout: int | IO[bytes] | None = None,
     stderr: int | IO[bytes] | None = None,
-    before_exec: Callable[[], None] | None = None,
 ) -> "subprocess.Popen[bytes]":
     """Starts `command` in its own session; it gets SIGTERM when this process dies."""
-    parent = os.getpid()
-
-    def prepare() -> None:
-        die_with_parent(parent)
-        if before_exec:
-            before_exec()
-            # A change of user clears the request.
-            die_with_parent(parent)
-
     return subprocess.Popen(
         [str(part) for part in command],
         env=dict(env) if env is not None else None,
@@ -63,7 +54,7 @@ def spawn(
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,
-        preexec_fn=prepare,  # noqa: PLW1509 - two system calls, for which there is no other place
+        preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - two system calls; there is no other place
     )
 
 
@@ -71,29 +62,6 @@ def signal_group(group: int, signal_number: int) -> None:
     """Sends a signal to a process group, unless it is empty or has only zombies or another user's processes."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal_number)
-
-
-def group_is_alive(group: int) -> bool:
-    """Returns True if a process of the group runs; zombies do not count."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError, ValueError, IndexError):
-                state, _, its_group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
-                if int(its_group) == group and state not in "ZX":
-                    return True
-    return False
-
-
-def end_group(process: "subprocess.Popen[bytes]", *, grace_seconds: float) -> None:
-    """Sends SIGTERM to the process and its descendants, waits, then kills what is left."""
-    deadline = time.monotonic() + grace_seconds
-    signal_group(process.pid, signal.SIGTERM)
-    while time.monotonic() < deadline:
-        if process.poll() is not None and not group_is_alive(process.pid):
-            return
-        time.sleep(0.05)
-    signal_group(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def short_temp_dir(preferred: Path) -> Path:

@@ -19,9 +19,10 @@ from scraping.browser.launcher import PROFILE_PREFIX, BrowserOptions, Launched, 
 from scraping.browser.processes import tagged_browsers
 from scraping.errors import ResourceLost
 from scraping.readings import Reading, ReadMode
+from tests.processes import end_group
 from tests.scraping.browser.loops import on_a_loop
 from tests.scraping.browser.places import LIVE, LocalSite, Worker
-from victoryline.lib.processes import end_group, spawn
+from victoryline.lib.processes import spawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("FS-20")]
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 
 from victoryline import embedded
@@ -19,4 +18,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["with_parent"]:
             die_with_parent()
-        embedded.run(settings.CONFIG, migrate=lambda: call_command("migrate", verbosity=0, interactive=False))
+        embedded.run(settings.CONFIG)
