@@ -21,7 +21,7 @@ from scraping.stats.read_stats import Cost
 from scraping.stats.traffic import EARLIER, MEGABYTE
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import make_watched
-from victoryline.lib.times import bucket_start
+from victoryline.lib.bulk_sql import bucket_start
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 PLAY = "cricket/v1/play"

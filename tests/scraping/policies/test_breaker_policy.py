@@ -36,7 +36,7 @@ from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow, WindowP
 from tests.factories import NOW
 from tests.scraping.builders import later
 from victoryline import configuration
-from victoryline.lib.times import bucket_start
+from victoryline.lib.bulk_sql import bucket_start
 
 POLICY = BreakerPolicy()
 HALF = half_opened("test")
