@@ -72,7 +72,7 @@ class DocumentCache:
     def clear(self) -> None:
         with self._lock:
             self._table = MatchTable()
-            self._is_filled = self._is_complete = self._is_current = False
+            self.is_filled = self._is_complete = self._is_current = False
             self._oldest_id = 0  # older matches are not in memory: there are too many
             self._invalid: set[int] = set()
             self._invalidations = 0
@@ -109,7 +109,7 @@ class DocumentCache:
             for each in self._table.newest_first()
             if (before_id is None or each.id < before_id) and wanted.accepts(each)
         )
-        is_elsewhere = wanted.is_archive or not self._is_filled
+        is_elsewhere = wanted.is_archive or not self.is_filled
         found = [] if is_elsewhere else list(islice(listed, limit + 1))
         if is_elsewhere or (len(found) <= limit and not self._is_complete):
             found, has_more = self._unlisted_page(wanted, before_id, limit)
@@ -178,12 +178,11 @@ class DocumentCache:
 
     def invalidate(self, match_ids: Iterable[int]) -> None:
         """Makes the next read of this process load these matches from the database."""
-        if self._is_filled:
-            with self._lock:
-                self._invalid.update(match_ids)
-                self._invalidations += 1
-                self._absent.clear()
-                self._update_at = float("-inf")
+        with self._lock:
+            self._invalid.update(match_ids)
+            self._invalidations += 1
+            self._absent.clear()
+            self._update_at = float("-inf")
 
     def expire(self) -> None:
         """Makes the next read of this process compare with the database."""
@@ -209,11 +208,11 @@ class DocumentCache:
                     self._compare_at = began + self.compare_seconds
                 self._load(self._invalid)
                 self._invalid.clear()
-                self._is_complete, self._is_filled, is_current = is_complete, True, True
+                self._is_complete, self.is_filled, is_current = is_complete, True, True
         self._is_current = is_current
         if not is_current:
             self._compare_at = float("-inf")
-            if not self._is_filled:
+            if not self.is_filled:
                 self._fill_from_redis()
         ended = self._clock()
         lifetime = min(self.lifetime_seconds, FOLLOWED_SECONDS) if is_followed else self.lifetime_seconds
@@ -222,7 +221,7 @@ class DocumentCache:
 
     def _apply_published(self) -> bool:
         """Takes what workers published since the last update. Returns False if changes may have been missed."""
-        if self._position is None or not self._is_filled:
+        if self._position is None or not self.is_filled:
             self._position = redis_store.latest_position()
             return False
         changes = redis_store.changes_after(self._position)
@@ -293,8 +292,8 @@ class DocumentCache:
         for match in found.values():
             if match.is_listed:  # the index may be older than the document
                 self._table.put(match)
-        self._is_filled = index is not None and len(found) == len(ids)
-        self._is_complete = self._is_filled and is_complete
+        self.is_filled = index is not None and len(found) == len(ids)
+        self._is_complete = self.is_filled and is_complete
 
 
 documents = DocumentCache()

@@ -172,7 +172,8 @@ def _on_change(sender: object, match_id: int = 0, gone_id: int = 0, ref: MatchRe
 
 
 def _publish(ids: list[int], ref: MatchRef | None) -> None:
-    documents.invalidate(ids)  # the next answer of this process shows the change, those of others within a moment
+    if documents.is_filled:  # in a process that serves reads: its next answer shows the change
+        documents.invalidate(ids)
     if publisher.is_running:
         for match_id in ids:
             publisher.note(match_id, ref)

@@ -18,7 +18,7 @@ from django.db.models import Q, QuerySet
 from scraping.models import Match, MatchRef, Source
 from scraping.payloads import BREAKS, Phase, Status
 from scraping.policies import error_slowdown
-from scraping.policies.error_slowdown import Slowdown
+from scraping.policies.error_slowdown import NO_SLOWDOWN, Slowdown
 from scraping.policies.interval import REMEMBERED_POLLS, Pace, PollHistory, plan
 from scraping.policies.milestones import QUIET_IN_BREAK_POLLS, ScoreProgress, score_progress
 from victoryline.lib import bulk_sql
@@ -60,7 +60,7 @@ def after_reading(
     """Plans the poll after a successful one. `state` may be left out where `plan_needs_score` is False."""
     polls = 0 if is_changed else ref.unchanged_polls + 1
     changes = (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:]
-    slowed = error_slowdown.after_success(Slowdown.of(ref), now=now)
+    slowed = error_slowdown.after_success(Slowdown.of(ref), now=now) if ref.error_level_at else NO_SLOWDOWN
     return _next(ref, match, polls, changes, slowed, pace=pace, now=now, state=state)
 
 
@@ -92,7 +92,7 @@ def _next(
         unchanged_polls=unchanged_polls,
         recent_changes=recent_changes,
         importance=match.importance,
-        slowed_seconds=slowdown.seconds_at(now),
+        slowed_seconds=slowdown.seconds_at(now) if slowdown.until else 0.0,
         score=score_progress(state) if state and plan_needs_score(unchanged_polls) else ScoreProgress.IN_PROGRESS,
         is_postponed=match.phase == Phase.POSTPONED,
     )
