@@ -109,8 +109,18 @@ class AttachedPages:
     ) -> tuple[AttachedPage, Extraction | None]:
         """Opens the page, in place of the old one if there was one, and extracts. An error now fails the read."""
         await self._close(read.key)
-        page = await self._open(read)
+        self._opening += 1
+        try:
+            await self._make_room()
+            async with reporting_wait(self._openings), read.opening_slot(), read.session.host.visiting():
+                page = await AttachedPage.load(read.session, read.ref, factor=read.timeout_factor, clock=self.clock)
+        finally:
+            self._opening -= 1
+        self._pages[read.key] = page
+        _open_pages.set(len(self._pages))
         _opened.labels(cause).inc()
+        if self._sweeping is None or self._sweeping.done():
+            self._sweeping = asyncio.ensure_future(self._sweep_regularly())
         extraction: Extraction | None = None
         try:
             if page.loaded.status < 300:
@@ -123,20 +133,6 @@ class AttachedPages:
             if extraction is None:
                 await self._close(read.key)
         return page, extraction
-
-    async def _open(self, read: AttachedRead) -> AttachedPage:
-        self._opening += 1
-        try:
-            await self._make_room()
-            async with reporting_wait(self._openings), read.opening_slot(), read.session.host.visiting():
-                page = await AttachedPage.load(read.session, read.ref, factor=read.timeout_factor, clock=self.clock)
-        finally:
-            self._opening -= 1
-        self._pages[read.key] = page
-        _open_pages.set(len(self._pages))
-        if self._sweeping is None or self._sweeping.done():
-            self._sweeping = asyncio.ensure_future(self._sweep_regularly())
-        return page
 
     async def _reading(
         self, ref: RefInfo, page: AttachedPage, extraction: Extraction | None, started: float

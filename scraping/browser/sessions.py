@@ -20,10 +20,8 @@ from prometheus_client import Counter, Gauge
 
 from scraping.browser.egress.upstream_proxies import (
     FailureCause,
-    FailureOutcome,
     ProxyPlan,
     ProxyPool,
-    RotationMode,
     cause_of,
     error_label,
 )
@@ -115,7 +113,7 @@ class Sessions:
             session = self._by_site[site.key] = self._open_session(site)
         elif is_visit and self._is_due(session):
             successor = self._successors.get(site.key)
-            if successor is None or self._plan.mode is RotationMode.ROTATING:
+            if successor is None or self._plan.is_rotating:
                 successor = self._successors[site.key] = self._open_session(site)
             session = successor
         return session
@@ -131,7 +129,7 @@ class Sessions:
         May be called from any thread.
         """
         session, now = self._by_site.get(key), self._clock()
-        if session is None or not session.is_warm or self._plan.mode is RotationMode.ROTATING:
+        if session is None or not session.is_warm or self._plan.is_rotating:
             return False
         asked_at = self._renewal_asked_at.get(key, -RENEWAL_SECONDS)
         if not self._is_due(session) or now - asked_at < RENEWAL_SECONDS:
@@ -149,12 +147,14 @@ class Sessions:
         """Ends a session, so that the next one has a new identity. A newer session stays."""
         if session.is_dropped:  # concurrent reads fail together; only the first failure counts
             return
-        outcome: FailureOutcome | None = None
+        until: float | None = None
         if cause is not None and cause_of(cause) is not FailureCause.NO_ANSWER:  # which `_on_read` has reported
-            outcome = self._pools[session.site.key].failed(session.proxy_hash, cause_of(cause), self._clock())
-        self._end(session, cause, reason, outcome)
+            pool = self._pools[session.site.key]
+            until = pool.failed(session.proxy_hash, cause_of(cause), self._clock()).quarantined_until
+        self._end(session, cause, reason, until)
 
-    def _end(self, session: Session, cause: ScrapingError | None, reason: str, outcome: FailureOutcome | None) -> None:
+    def _end(self, session: Session, cause: ScrapingError | None, reason: str, until: float | None) -> None:
+        """`until`: the end of the proxy's quarantine; None: it is not in quarantine by this failure."""
         session.is_dropped = True
         key = session.site.key
         for table in (self._by_site, self._successors):
@@ -164,7 +164,7 @@ class Sessions:
         end_reason = error_label(cause) or label
         _ended.labels(key, label).inc()
         _quarantined.labels(key).set(self._pools[key].quarantined_count(self._clock()))
-        self._ended.append(self._record(session, end_reason=end_reason, outcome=outcome))
+        self._ended.append(self._record(session, end_reason=end_reason, until=until))
         logger.log(
             logging.INFO if cause is None else logging.WARNING,
             "Session at %s ended (%s); the next visit opens another",
@@ -218,7 +218,7 @@ class Sessions:
             return True
         if session.has_attached_pages:
             return False
-        if self._plan.mode is RotationMode.ROTATING and session.proxy is not None:
+        if self._plan.is_rotating and session.proxy is not None:
             return session.is_warm
         return self._clock() - session.created_at >= self._plan.sticky_seconds
 
@@ -258,7 +258,7 @@ class Sessions:
             if cause_of(outcome) is FailureCause.NO_ANSWER:
                 consequence = pool.failed(session.proxy_hash, FailureCause.NO_ANSWER, now, began=began)
                 if consequence.rotates:
-                    self._end(session, outcome, "", consequence)
+                    self._end(session, outcome, "", consequence.quarantined_until)
         elif is_success(outcome):
             if session.proxy is not None:
                 pool.succeeded(session.proxy_hash, now)
@@ -268,11 +268,8 @@ class Sessions:
                 if old is not None:
                     self.drop(old, reason="renewed")
 
-    def _record(
-        self, session: Session, *, end_reason: str = "", outcome: FailureOutcome | None = None
-    ) -> SessionRecord:
+    def _record(self, session: Session, *, end_reason: str = "", until: float | None = None) -> SessionRecord:
         now = datetime.now(UTC)
-        until = outcome.quarantined_until if outcome is not None else None
         return SessionRecord(
             session_id=session.session_id,
             source=session.site.key,

@@ -90,28 +90,24 @@ def reload() -> bool:
     if path is None:
         return False
     with _current.lock:
-        return _current.file.has_changed(path) and _load(path)
-
-
-def _load(path: Path) -> bool:
-    before = current()
-    try:
-        after = from_config(settings.LOAD_CONFIG())
-    except ConfigError as error:
-        logger.error(  # noqa: TRY400 - the problems are the message; a traceback adds nothing
-            "%s cannot be used: %s. The current values stay in use. Correct the file, and it is read again",
-            path.name,
-            "; ".join(error.problems),
-            extra={"action": "configuration_refused"},
-        )
-        return False
-    changed = [one.name for one in fields(Policies) if getattr(before, one.name) != getattr(after, one.name)]
-    if not changed:
-        return False
-    _current.policies = after
-    text = "; ".join(f"{name} {getattr(before, name)} is now {getattr(after, name)}" for name in changed)
-    logger.warning("%s was read again: %s", path.name, text, extra={"action": "configuration_taken"})
-    return True
+        if not _current.file.has_changed(path):
+            return False
+        before = current()
+        try:
+            after = _current.policies = from_config(settings.LOAD_CONFIG())
+        except ConfigError as error:
+            logger.error(  # noqa: TRY400 - the problems are the message; a traceback adds nothing
+                "%s cannot be used: %s. The current values stay in use. Correct the file, and it is read again",
+                path.name,
+                "; ".join(error.problems),
+                extra={"action": "configuration_refused"},
+            )
+            return False
+    pairs = ((one.name, getattr(before, one.name), getattr(after, one.name)) for one in fields(Policies))
+    changes = [f"{name} {old} is now {new}" for name, old, new in pairs if old != new]
+    if changes:
+        logger.warning("%s was read again: %s", path.name, "; ".join(changes), extra={"action": "configuration_taken"})
+    return bool(changes)
 
 
 def from_config(config: Config) -> Policies:

@@ -52,11 +52,8 @@ class PolledMatch:
     def add_reading(self, payload: Payload, now: float) -> Importance:
         """Replaces the last reading; returns how much of the new one is new."""
         weight = importance(self.last, payload)
-        self.set_reading(payload, now)
-        return weight
-
-    def set_reading(self, payload: Payload, now: float) -> None:
         self.last, self.read_at, self.errors = payload, now, 0
+        return weight
 
     def add_failure(self, now: float, *, retry_after_seconds: float | None = None) -> None:
         """Delays the next reading: without the rows of the breakers each match has its own back-off."""
@@ -73,9 +70,7 @@ class PolledMatches(dict[int, PolledMatch]):
 
     def stored(self, match: HeldMatch, payload: Payload, *, interval_seconds: float, now: float) -> None:
         """Sets the reading of the match that the database has."""
-        one = self.get_or_add(match, interval_seconds=interval_seconds, now=now)
-        one.match, one.interval_seconds = match, interval_seconds
-        one.set_reading(payload, now)
+        self[match.ref_id] = PolledMatch(match, interval_seconds, now, last=payload)
 
     def forget_old(self, now: float) -> None:
         """Outside an outage: removes the matches that other workers read now."""

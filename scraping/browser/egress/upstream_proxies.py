@@ -31,11 +31,6 @@ class ProxyError(ValueError):
     """A proxy setting is invalid. Names the proxy by its position, because its address holds a password."""
 
 
-class RotationMode(StrEnum):
-    STICKY = "sticky"
-    ROTATING = "rotating"
-
-
 class FailureCause(StrEnum):
     """FailureCause of a failed read, as far as it concerns the session and its proxy."""
 
@@ -110,7 +105,7 @@ class ProxyPlan:
     """The proxies of a worker and their rotation."""
 
     proxies: tuple[Proxy, ...] = ()
-    mode: RotationMode = RotationMode.STICKY
+    is_rotating: bool = False  # a session serves one visit; otherwise it lasts `sticky_seconds`
     sticky_seconds: float = 600.0
     quarantine_seconds: float = 600.0
 
@@ -125,7 +120,8 @@ class ProxyPlan:
             proxies.append(
                 Proxy(config.iproyal_host, config.iproyal_port, user, password, country.lower(), is_gateway=True)
             )
-        return cls(tuple(proxies), RotationMode(config.scraper_proxy_mode), config.scraper_sticky_ttl_seconds)
+        is_rotating = config.scraper_proxy_mode == "rotating"
+        return cls(tuple(proxies), is_rotating, config.scraper_sticky_ttl_seconds)
 
 
 @dataclass

@@ -19,7 +19,6 @@ from scraping.browser.egress.upstream_proxies import (
     ProxyError,
     ProxyPlan,
     ProxyPool,
-    RotationMode,
     cause_of,
     parse,
 )
@@ -233,7 +232,7 @@ class TestSettings:
             plan = ProxyPlan.of(settings.CONFIG)
             assert checks.proxies_can_be_used() == []
         assert [(one.host, one.is_gateway) for one in plan.proxies] == [("one.example", False), ("geo.example", True)]
-        assert (plan.mode, plan.sticky_seconds, plan.quarantine_seconds) == (RotationMode.ROTATING, 120, 600)
+        assert (plan.is_rotating, plan.sticky_seconds, plan.quarantine_seconds) == (True, 120, 600)
         assert SECRET not in repr(plan)
 
     @pytest.mark.parametrize(
@@ -381,7 +380,7 @@ class TestThroughRealProxies:
     def test_rotating_mode_uses_another_proxy_for_every_visit(
         self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy]
     ) -> None:
-        plan = ProxyPlan(tuple(one.proxy for one in local_proxies), mode=RotationMode.ROTATING)
+        plan = ProxyPlan(tuple(one.proxy for one in local_proxies), is_rotating=True)
         sessions, source = browser_worker.sessions(plan), local_site.as_source()
 
         async def visit() -> tuple[int, int]:
