@@ -85,30 +85,22 @@ def put(matches: Iterable[CachedMatch], *, announce: bool = True, reload: Iterab
 
 def latest_position() -> str | None:
     """Returns the end of the change stream; None if Redis is away."""
-
-    def read(client: Redis) -> str:
-        newest: Any = client.xrevrange(CHANGES, count=1)
-        return newest[0][0].decode() if newest else "0-0"
-
-    return _call(read, None)
+    newest: Any = _call(lambda client: client.xrevrange(CHANGES, count=1), None)
+    if newest is None:
+        return None
+    return newest[0][0].decode() if newest else "0-0"
 
 
 def changes_after(position: str) -> Changes | None:
     """Returns the changes after a position; None if Redis is away."""
-
-    def read(client: Redis) -> Changes:
-        entries: Any = client.xrange(CHANGES, min=f"({position}", count=MAX_CHANGES)
-        if not entries:
-            return Changes(position)
-        published, reload = (
-            frozenset(
-                int(part) for _, fields in entries for part in fields.get(name, b"").split(b",") if part.isdigit()
-            )
-            for name in (b"published", b"reload")
-        )
-        return Changes(entries[-1][0].decode(), published, reload)
-
-    return _call(read, None)
+    entries: Any = _call(lambda client: client.xrange(CHANGES, min=f"({position}", count=MAX_CHANGES), None)
+    if not entries:
+        return None if entries is None else Changes(position)
+    published, reload = (
+        frozenset(int(part) for _, fields in entries for part in fields.get(name, b"").split(b",") if part.isdigit())
+        for name in (b"published", b"reload")
+    )
+    return Changes(entries[-1][0].decode(), published, reload)
 
 
 def get(ids: Iterable[int]) -> dict[int, CachedMatch]:
@@ -122,11 +114,8 @@ def get(ids: Iterable[int]) -> dict[int, CachedMatch]:
 
 
 def _texts(keys: Sequence[str]) -> Sequence[bytes | None]:
-    def read(client: Redis) -> Sequence[bytes | None]:
-        found: Any = client.mget(keys)
-        return list(found)
-
-    return _call(read, ())
+    found: Any = _call(lambda client: client.mget(keys), [])
+    return list(found)
 
 
 def put_index(ids: Sequence[int], *, is_complete: bool) -> None:

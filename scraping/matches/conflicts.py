@@ -22,7 +22,6 @@ from scraping.models import Conflict
 
 logger = logging.getLogger("scraping.reconciliation")
 
-Key = tuple[str, frozenset[str]]  # the field and both sources, whichever of them is chosen at the moment
 LASTING = timedelta(seconds=15)  # shorter conflicts are delays of a source and not logged
 VALUES = ("chosen_source", "chosen_value", "other_source", "other_value", "difference_percent")
 
@@ -32,7 +31,11 @@ def note(match_id: int, found: Sequence[FieldConflict], *, now: datetime) -> int
     rows = {_key(row): row for row in Conflict.objects.filter(match_id=match_id, resolved_at=None)}
     present = {_key(one): one for one in found}
     # In this order: an open row's unique key (match, field, other source) must be free before another row takes it.
-    _close([row for key, row in rows.items() if key not in present], now)
+    gone = [row for key, row in rows.items() if key not in present]
+    if gone:
+        Conflict.objects.filter(pk__in=[row.pk for row in gone]).update(resolved_at=now)
+        text = "Sources agree again about %s of match %s: %s said %s, %s said %s"
+        _log(logging.INFO, text, match_id, [row for row in gone if _was_logged(row)], "agreement")
     _count([(row, present[key]) for key, row in rows.items() if key in present], now)
     Conflict.objects.bulk_create(
         Conflict(match_id=match_id, field=one.field, first_seen_at=now, last_seen_at=now, **_values(one))
@@ -42,7 +45,8 @@ def note(match_id: int, found: Sequence[FieldConflict], *, now: datetime) -> int
     return len(present)
 
 
-def _key(one: Conflict | FieldConflict) -> Key:
+def _key(one: Conflict | FieldConflict) -> tuple[str, frozenset[str]]:
+    """Returns the field and both sources, whichever of them is chosen at the moment."""
     return one.field, frozenset((one.chosen_source, one.other_source))
 
 
@@ -58,13 +62,6 @@ def _count(seen: Sequence[tuple[Conflict, FieldConflict]], now: datetime) -> Non
     text = "Sources disagree about %s of match %s: %s says %s, %s says %s"
     _log(logging.WARNING, text, seen[0][0].match_id, lasting, "conflict")
     Conflict.objects.filter(pk__in=[row.pk for row, _ in seen]).update(times_seen=F("times_seen") + 1, last_seen_at=now)
-
-
-def _close(rows: Sequence[Conflict], now: datetime) -> None:
-    if rows:
-        Conflict.objects.filter(pk__in=[row.pk for row in rows]).update(resolved_at=now)
-        text = "Sources agree again about %s of match %s: %s said %s, %s said %s"
-        _log(logging.INFO, text, rows[0].match_id, [row for row in rows if _was_logged(row)], "agreement")
 
 
 def _was_logged(row: Conflict) -> bool:

@@ -58,7 +58,7 @@ def _write_new(
     refs = MatchRef.objects.filter(source=source, source_event_id__in=list(unique))
     known = set(refs.values_list("source_event_id", flat=True))
     new = [match for key, match in sorted(unique.items()) if key not in known]
-    finders = {sport: pairing.finder(source, sport.value, now=now) for sport in {match.sport for match in new}}
+    finders = {sport: pairing.Finder(source, sport.value, now=now) for sport in {match.sport for match in new}}
     placed = [(match, finders[match.sport].find(match)) for match in new]
     # Known matches first, in one order: their rows are locked while a ref is added.
     placed.sort(key=lambda pair: (pair[1].match_id is None, pair[1].match_id or 0))

@@ -121,8 +121,6 @@ def _settle(match_id: int, now: datetime) -> bool:
     if checks.get("ended_at") != as_utc_iso(match.completed_at):
         checks = {"ended_at": as_utc_iso(match.completed_at), "reads": 0}
     refs = _readable(match)
-    if ScrapeTask.objects.filter(ref__in=refs, resource__in=LAST_READS, state__in=OPEN_STATES).exists():
-        return False
     if refs and (checks["reads"] == 0 or checks.get("again_at") is not None):
         _open_last_reads(match, refs, is_first=checks["reads"] == 0, now=now)
         _note(match, {**checks, "reads": checks["reads"] + 1, "again_at": None})

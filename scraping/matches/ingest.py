@@ -25,7 +25,7 @@ from scraping.matches.reconcile.choosing import reconcile
 from scraping.matches.reconcile.states import Reconciled, SourceView, delta, has_play_changed, is_crossed, only_source
 from scraping.models import Match, MatchRef, Snapshot, TeamAlias
 from scraping.names import Aliases
-from scraping.payloads import Payload, Status, checksum_of
+from scraping.payloads import Payload, checksum_of
 from scraping.policies.interval import Pace
 from scraping.policies.milestones import is_milestone, is_unannounced_milestone
 from scraping.signals import match_updated
@@ -82,18 +82,18 @@ def apply(
     reconciled = _reconciled(match, ref, others, aliases, was=ref_before["payload"], now=attempt.now)
     match.total_scrapes += 1
     is_changed = update_state(match, reconciled, has_new_events=changes.served > 0, now=attempt.now)
-    lifecycle.after_reading(match, status=Status(match.status), now=attempt.now, is_read=not ref.source.is_pushed)
+    lifecycle.after_reading(match, now=attempt.now, is_read=not ref.source.is_pushed)
     # A change at a lighter source may change nothing that is served, but it is activity.
     is_active = is_changed or ref_before["payload"] != ref.payload
-    planned = poll_times.after_reading(ref, match, is_changed=is_active, pace=pace, now=attempt.now, state=ref.payload)
+    planned = poll_times.after_reading(ref, is_changed=is_active, pace=pace, now=attempt.now, state=ref.payload)
     planned.write_to(ref)
     latency_ms = 0 if attempt.is_replayed else attempt.latency_ms()  # an outage is not the latency of an update
     scraper_id, was_healthy = scrapers.count_update(
-        ref, match, worker_id=attempt.worker_id, latency_ms=latency_ms, now=attempt.now
+        ref, worker_id=attempt.worker_id, latency_ms=latency_ms, now=attempt.now
     )
     crash_point("ingest.scraper")
     if is_changed:
-        write_snapshot(match, ref, scraper_id, attempt, before=match_before["payload"])
+        write_snapshot(ref, scraper_id, attempt, before=match_before["payload"])
     crash_point("ingest.snapshot")
     if was_failing or not was_healthy:
         error_log.resolve(ref, now=attempt.now)
@@ -103,7 +103,7 @@ def apply(
     crash_point("ingest.match")
     _save_changed(ref, ref_before)
     crash_point("ingest.ref")
-    announce_after_commit(match, ref, is_changed=is_changed)
+    announce_after_commit(ref, is_changed=is_changed)
     if is_changed:
         has_milestone = is_milestone(match_before["payload"], match.payload)
     else:
@@ -220,10 +220,9 @@ def _names_of(match: Match) -> tuple[Any, ...]:
     return match.sport, match.title, match.series, match.team_a, match.team_b, match.payload.get("metadata")
 
 
-def write_snapshot(
-    match: Match, ref: MatchRef, scraper_id: uuid.UUID | None, attempt: Attempt, *, before: dict[str, Any]
-) -> None:
-    """Writes the present state of the match as a snapshot. `before`: the payload of the snapshot before it."""
+def write_snapshot(ref: MatchRef, scraper_id: uuid.UUID | None, attempt: Attempt, *, before: dict[str, Any]) -> None:
+    """Writes the present state of the ref's match as a snapshot. `before`: the payload of the snapshot before it."""
+    match = ref.match
     Snapshot.objects.create(
         match=match,
         sequence=match.sequence,
@@ -246,6 +245,6 @@ def _save_changed(row: Match | MatchRef, before: Mapping[str, Any]) -> None:
     row.save(update_fields=[one.name for one in columns if getattr(row, one.attname) != before[one.attname]])
 
 
-def announce_after_commit(match: Match, ref: MatchRef, *, is_changed: bool) -> None:
-    news = {"match_id": match.pk, "sequence": match.sequence, "is_changed": is_changed, "ref": ref}
+def announce_after_commit(ref: MatchRef, *, is_changed: bool) -> None:
+    news = {"match_id": ref.match_id, "sequence": ref.match.sequence, "is_changed": is_changed, "ref": ref}
     transaction.on_commit(partial(match_updated.send_robust, sender=Match, **news))

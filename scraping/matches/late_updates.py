@@ -64,8 +64,8 @@ def _publish_events(ref: MatchRef, attempt: Attempt) -> None:
     match.sequence, match.last_changed_at = match.sequence + 1, attempt.now
     match.save(update_fields=("sequence", "last_changed_at"))
     crash_point("fill.match")
-    ingest.write_snapshot(match, ref, scraper.pk if scraper else None, attempt, before=match.payload)
-    ingest.announce_after_commit(match, ref, is_changed=True)
+    ingest.write_snapshot(ref, scraper.pk if scraper else None, attempt, before=match.payload)
+    ingest.announce_after_commit(ref, is_changed=True)
 
 
 def close_removed(ref_id: int, *, now: datetime) -> None:
@@ -89,7 +89,7 @@ def close_removed(ref_id: int, *, now: datetime) -> None:
         _write_end(ref, now)
     ref.save(update_fields=("next_poll_at", "gone_at", "suspect_checksum"))
     crash_point("gone.closed")
-    ingest.announce_after_commit(match, ref, is_changed=match.status != before)
+    ingest.announce_after_commit(ref, is_changed=match.status != before)
 
 
 def _write_end(ref: MatchRef, now: datetime) -> None:
@@ -99,4 +99,4 @@ def _write_end(ref: MatchRef, now: datetime) -> None:
     match.sequence, match.last_changed_at = match.sequence + 1, now
     match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
     attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
-    ingest.write_snapshot(match, ref, None, attempt, before=before)
+    ingest.write_snapshot(ref, None, attempt, before=before)

@@ -82,17 +82,17 @@ def mark_stale(match_id: int) -> None:
     read.update(scraper_status=ScraperStatus.STALE)
 
 
-def after_reading(match: Match, *, status: Status, now: datetime, is_read: bool = True) -> None:
+def after_reading(match: Match, *, now: datetime, is_read: bool) -> None:
     """Sets the lifecycle columns of a match that was just read (the caller saves).
 
     A reading that was under way when its match was paused does not end the pause. Data that was sent to us is no
     evidence about our own polls, so it resets no failures.
     """
-    if status in (Status.COMPLETED, Status.ABANDONED):
+    if match.status in (Status.COMPLETED, Status.ABANDONED):
         _complete(match, now)
     elif match.lifecycle in (MatchLifecycle.DISCOVERED, MatchLifecycle.COMPLETED):
         match.lifecycle, match.completed_at = MatchLifecycle.ACTIVE, None
-    match.priority = priority_of(status, match.start_time, now)
+    match.priority = priority_of(Status(match.status), match.start_time, now)
     if not is_read and match.lifecycle == MatchLifecycle.ACTIVE:
         return
     match.scraper_status = ScraperStatus.ACTIVE if match.lifecycle == MatchLifecycle.ACTIVE else ScraperStatus.STOPPED

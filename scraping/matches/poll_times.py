@@ -54,29 +54,26 @@ def plan_needs_score(unchanged_polls: int) -> bool:
     return unchanged_polls >= QUIET_IN_BREAK_POLLS
 
 
-def after_reading(
-    ref: MatchRef, match: Match, *, is_changed: bool, pace: Pace, now: datetime, state: State | None = None
-) -> NextPoll:
-    """Plans the poll after a successful one. `state` may be left out where `plan_needs_score` is False."""
+def after_reading(ref: MatchRef, *, is_changed: bool, pace: Pace, now: datetime, state: State | None) -> NextPoll:
+    """Plans the poll after a successful one. `state` may be None where `plan_needs_score` is False."""
     polls = 0 if is_changed else ref.unchanged_polls + 1
     changes = (ref.recent_changes + ("1" if is_changed else "0"))[-REMEMBERED_POLLS:]
     slowed = error_slowdown.after_success(Slowdown.of(ref), now=now) if ref.error_level_at else NO_SLOWDOWN
-    return _next(ref, match, polls, changes, slowed, pace=pace, now=now, state=state)
+    return _next(ref, polls, changes, slowed, pace=pace, now=now, state=state)
 
 
-def after_failure(ref: MatchRef, match: Match, *, errors_in_a_row: int | None, pace: Pace, now: datetime) -> NextPoll:
+def after_failure(ref: MatchRef, *, errors_in_a_row: int | None, pace: Pace, now: datetime) -> NextPoll:
     """Plans the poll after a failure. `errors_in_a_row`: None if the source is not at fault, which slows nothing."""
     slowed = Slowdown.of(ref)
     if errors_in_a_row is not None:
         slowed = error_slowdown.after_error(
             slowed, errors_in_a_row=errors_in_a_row, calm_seconds=pace.error_calm_seconds, now=now
         )
-    return _next(ref, match, ref.unchanged_polls, ref.recent_changes, slowed, pace=pace, now=now, state=ref.payload)
+    return _next(ref, ref.unchanged_polls, ref.recent_changes, slowed, pace=pace, now=now, state=ref.payload)
 
 
 def _next(
     ref: MatchRef,
-    match: Match,
     unchanged_polls: int,
     recent_changes: str,
     slowdown: Slowdown,
@@ -85,6 +82,7 @@ def _next(
     now: datetime,
     state: State | None,
 ) -> NextPoll:
+    match: Match = ref.match
     facts = PollHistory(
         status=Status(match.status),
         start_time=match.start_time,

@@ -17,7 +17,7 @@ from django.db.models import Count, F
 
 from scraping.matches import poll_times
 from scraping.matches.reconcile.states import goes_backwards
-from scraping.models import EventAction, Match, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
+from scraping.models import EventAction, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
 from scraping.payloads import Status
 from scraping.signals import read_mode_changed, scraper_restarted, scraper_took_over
 from victoryline.lib import bulk_sql
@@ -54,15 +54,14 @@ def count_updates(updates: Mapping[int, tuple[int, float]], *, worker_id: str, n
     return {ref_id: uuid.UUID(str(scraper_id)) for ref_id, scraper_id in counted}
 
 
-def count_update(
-    ref: MatchRef, match: Match, *, worker_id: str, latency_ms: int, now: datetime
-) -> tuple[uuid.UUID | None, bool]:
+def count_update(ref: MatchRef, *, worker_id: str, latency_ms: int, now: datetime) -> tuple[uuid.UUID | None, bool]:
     """Counts a reading for the scraper of a live match; stops the scraper of any other. A pushed source has none.
 
     Returns the scraper's id, and whether it had neither errors before nor was new.
     """
     if ref.source.is_pushed:
         return None, True
+    match = ref.match
     if match.lifecycle != MatchLifecycle.ACTIVE or match.status != Status.LIVE:
         stop(ref, reason=f"the match is {match.status}", now=now)
         return None, False
@@ -72,7 +71,7 @@ def count_update(
     scraper = ensure_active(ref, now=now)
     was_healthy = not scraper.error_count and bool(scraper.total_updates)
     if not scraper.total_updates:
-        check_first_reading(ref, match, scraper)
+        check_first_reading(ref, scraper)
     Scraper.objects.filter(pk=scraper.pk).update(
         last_update_time=now,
         error_count=0,
@@ -149,7 +148,7 @@ def _score_text(side: dict[str, Any]) -> str:
     return str(side["goals"]) if side.get("goals") is not None else ""
 
 
-def check_first_reading(ref: MatchRef, match: Match, fresh: Scraper) -> tuple[str, ...]:
+def check_first_reading(ref: MatchRef, fresh: Scraper) -> tuple[str, ...]:
     """Checks that a restarted scraper continues where the one before it stopped (EC-7); returns the problems.
 
     Compared with the state and the events in the database: none may be lost by the restart, and none may be there
@@ -158,6 +157,7 @@ def check_first_reading(ref: MatchRef, match: Match, fresh: Scraper) -> tuple[st
     stopped = Scraper.objects.filter(ref=ref, stopped_at=fresh.start_time).exclude(pk=fresh.pk).first()
     if stopped is None:
         return ()
+    match = ref.match
     before = Snapshot.objects.filter(match=match, created_at__lte=fresh.start_time).order_by("-sequence").first()
     found = []
     if before is not None and match.sequence < before.sequence:
@@ -174,11 +174,12 @@ def check_first_reading(ref: MatchRef, match: Match, fresh: Scraper) -> tuple[st
     if ref.has_gap:
         found.append(f"events after number {ref.events_through} of {ref.events_seen} are still to be read")
     problems = tuple(found)
-    transaction.on_commit(partial(_report_restart, ref, match, stopped, problems))
+    transaction.on_commit(partial(_report_restart, ref, stopped, problems))
     return problems
 
 
-def _report_restart(ref: MatchRef, match: Match, stopped: Scraper, problems: tuple[str, ...]) -> None:
+def _report_restart(ref: MatchRef, stopped: Scraper, problems: tuple[str, ...]) -> None:
+    match = ref.match
     logger.log(
         logging.WARNING if problems else logging.INFO,
         "The new scraper of %s continues at sequence %d, %s",

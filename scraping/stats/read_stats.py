@@ -34,7 +34,6 @@ from victoryline.lib.bulk_sql import add_up, bucket_start
 DETAILS_SECONDS = 30.0  # drift covers a quarter of an hour: its many small rows are not written at every heartbeat
 SHOWN_SECONDS = 600.0  # then the match is over, or read by another worker
 MAX_MATCHES = 2000
-SUMS = ("bytes_in", "requests", "requests_blocked", "visits", "direct_reads", "attached_reads")
 DIRECT = "direct"  # the type of a request that no page made
 MAX_UNKNOWN = 500  # different values between two writes, of a source that invents values
 MAX_UNKNOWN_ROWS = 2000  # per source
@@ -83,7 +82,7 @@ REGISTRY.register(null_rates)
 
 
 class Cost(NamedTuple):
-    """Traffic of readings, in the order of SUMS."""
+    """Traffic of readings: the columns of SourceDay that are summed."""
 
     bytes_in: int = 0
     requests: int = 0
@@ -97,8 +96,8 @@ class Cost(NamedTuple):
         modes = (int(reading.mode is mode) for mode in (ReadMode.VISIT, ReadMode.DIRECT, ReadMode.ATTACHED))
         return cls(reading.bytes_in, reading.requests_made, reading.requests_blocked, *modes)
 
-    def plus(self, other: Cost) -> Cost:
-        return Cost(*map(operator.add, self, other))
+
+SUMS = Cost._fields
 
 
 def add_costs(costs: Mapping[tuple[Any, ...], Sequence[int]]) -> int:

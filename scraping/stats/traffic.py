@@ -6,7 +6,6 @@ read directly. Past the budget nothing is visited until midnight; direct reads, 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -72,13 +71,9 @@ def fold_old_days(*, now: datetime) -> int:
     """Moves the sums of days that are no longer kept into one row per source; returns the number of days."""
     with transaction.atomic():
         days = list(old_days(now).select_for_update().order_by("pk")[:FOLDED_AT_ONCE])
-        sums: dict[tuple[int, date], Cost] = defaultdict(Cost)
         for day in days:
-            key = day.source_id, EARLIER
-            sums[key] = sums[key].plus(Cost(*(getattr(day, name) for name in SUMS)))
-        if days:
-            add_costs(sums)
-            SourceDay.objects.filter(pk__in=[day.pk for day in days]).delete()
+            add_costs({(day.source_id, EARLIER): Cost(*(getattr(day, name) for name in SUMS))})
+        SourceDay.objects.filter(pk__in=[day.pk for day in days]).delete()
     return len(days)
 
 

@@ -120,12 +120,12 @@ def _count(
     decision = _not_before(now + timedelta(seconds=ref.source.min_interval_seconds), decision)
     pace = engine.policies.pace
     if view is None:
-        poll_times.after_failure(ref, ref.match, errors_in_a_row=None, pace=pace, now=now).write_to(ref)
+        poll_times.after_failure(ref, errors_in_a_row=None, pace=pace, now=now).write_to(ref)
         ref.save(update_fields=("next_poll_at",))
         return decision
     scraper = scrapers.active(ref)
     errors_in_a_row = (scraper.error_count if scraper else failure.charged_attempts) + 1
-    planned = poll_times.after_failure(ref, ref.match, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
+    planned = poll_times.after_failure(ref, errors_in_a_row=errors_in_a_row, pace=pace, now=now)
     planned.write_to(ref)
     if scraper:
         scrapers.record_error(scraper.pk, interval=planned.seconds)

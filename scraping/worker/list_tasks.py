@@ -61,7 +61,10 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     if new:
         logger.info("%d new matches at %s", new, source.key, extra={"action": "matches_discovered"})
-    pairing.sweep_quietly(now=now)
+    try:
+        pairing.sweep(now=now)
+    except Exception:  # the task is done already; the next list tries again
+        logger.exception("Matches could not be compared", extra={"action": "sweep_failed"})
 
 
 def scrape_round(claim: Claim, engine: Engine) -> None:

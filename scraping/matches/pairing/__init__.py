@@ -7,11 +7,9 @@ people, `merging` makes one match of two. Matches that a person has called diffe
 from scraping.matches.pairing.finding import (
     Finder,
     PairingResult,
-    finder,
     keep_apart,
     merge_reviewed,
     sweep,
-    sweep_quietly,
     write_reviews,
 )
 from scraping.matches.pairing.merging import MergeRefused, merge

@@ -69,16 +69,15 @@ def candidates(sport: str, aliases: Aliases, *, now: datetime) -> Candidates:
     refs = MatchRef.objects.filter(match_id__in=rows.values("pk"))
     for match_id, source_id in refs.values_list("match_id", "source_id"):
         sources[match_id].add(source_id)
-    return Candidates(_candidate(row, sport, frozenset(sources[row["pk"]]), aliases) for row in found)
+    return Candidates(_candidate(row, frozenset(sources[row["pk"]]), aliases) for row in found)
 
 
-def _candidate(row: dict[str, Any], sport: str, sources: frozenset[int], aliases: Aliases) -> Candidate:
+def _candidate(row: dict[str, Any], sources: frozenset[int], aliases: Aliases) -> Candidate:
     state = teams_of(row["payload__teams"], (row["team_a"], row["team_b"]), row["title"])
     metadata = row["payload__metadata"] or {}
     # With the number and the round, where the source has them as fields of their own.
     series = (row["series"], metadata.get("match_number"), metadata.get("round"))
     facts = Facts(
-        sport=sport,
         teams=_team_names(state, aliases),
         start=row["start_time"],
         series=", ".join(str(part) for part in series if part),
@@ -93,7 +92,6 @@ def facts_of(found: DiscoveredMatch, aliases: Aliases) -> tuple[Facts, State]:
     names = [team.model_dump() for team in found.teams]
     state = teams_of(dict(zip(SIDES, names, strict=True)) if len(names) == 2 else None, ("", ""), found.title)
     facts = Facts(
-        sport=found.sport.value,
         teams=_team_names(state, aliases),
         start=found.start_time,
         series=found.series,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import transaction
@@ -39,14 +39,13 @@ class PairingResult:
     unsure: tuple[tuple[int, PairComparison], ...] = ()
 
 
-@dataclass
 class Finder:
-    """Finds matches for a whole list of a source. A source never has two refs to one match."""
+    """Finds matches of one sport for a whole list of a source. A source never has two refs to one match."""
 
-    source_id: int
-    aliases: Aliases
-    known: Candidates
-    _taken: set[int] = field(default_factory=set)
+    def __init__(self, source: Source, sport: str, *, now: datetime) -> None:
+        self.source_id, self.aliases = source.pk, TeamAlias.objects.names(sport)
+        self.known = candidates(sport, self.aliases, now=now)
+        self._taken: set[int] = set()
 
     def find(self, found: DiscoveredMatch) -> PairingResult:
         facts, state = facts_of(found, self.aliases)
@@ -63,11 +62,6 @@ class Finder:
             return PairingResult(best.match_id, is_crossed=is_crossed(state, best.state, self.aliases) is True)
         doubtful = [(one.match_id, pair) for one, pair in compared if pair.outcome is not PairOutcome.APART]
         return PairingResult(unsure=tuple(doubtful))
-
-
-def finder(source: Source, sport: str, *, now: datetime) -> Finder:
-    aliases = TeamAlias.objects.names(sport)
-    return Finder(source.pk, aliases, candidates(sport, aliases, now=now))
 
 
 def write_reviews(match_id: int, unsure: tuple[tuple[int, PairComparison], ...], *, now: datetime) -> int:
@@ -87,14 +81,6 @@ def sweep(*, now: datetime) -> int:
     Returns how many were merged. Called after a source's list was read; each merge is a transaction of its own.
     """
     return sum(_sweep(sport.value, now) for sport in Sport)
-
-
-def sweep_quietly(*, now: datetime) -> None:
-    """Sweeps after a task that is done already: a failure is logged, and the next list tries again."""
-    try:
-        sweep(now=now)
-    except Exception:
-        logger.exception("Matches could not be compared", extra={"action": "sweep_failed"})
 
 
 def _sweep(sport: str, now: datetime) -> int:

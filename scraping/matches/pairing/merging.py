@@ -146,7 +146,7 @@ def _update_state(keep: Match, aliases: Aliases, *, has_new_events: bool, now: d
         keep.series = keep.series or series
         importance.apply_rules(keep)
         attempt = Attempt("", now, had_failures=False, now=now)
-        ingest.write_snapshot(keep, newest, None, attempt, before=before)
+        ingest.write_snapshot(newest, None, attempt, before=before)
     keep.save()
 
 

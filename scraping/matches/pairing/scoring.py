@@ -40,16 +40,13 @@ class PairOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    sport: str
+    """What a source says of a match. Only matches of one sport are compared."""
+
     teams: tuple[TeamName, TeamName] | None = None
     start: datetime | None = None
     series: str = ""  # with the round or the number in the series, where the source has it
     format: str = ""
     is_live: bool = False
-
-    @property
-    def is_comparable(self) -> bool:
-        return self.teams is not None and all(team.is_known for team in self.teams)
 
 
 @dataclass(frozen=True)
@@ -61,9 +58,7 @@ class PairComparison:
 
 def score(a: Facts, b: Facts, aliases: Aliases = NO_ALIASES) -> PairComparison:
     """Compares two matches. `aliases` also hold for series that an operator has given an alias."""
-    if a.sport != b.sport:
-        return PairComparison(0.0, ("another sport",), PairOutcome.APART)
-    if a.teams is None or b.teams is None or not (a.is_comparable and b.is_comparable):
+    if a.teams is None or b.teams is None or not all(team.is_known for team in (*a.teams, *b.teams)):
         return PairComparison(0.0, ("the teams are not known yet",), PairOutcome.APART)
     of_start, when, is_doubtful = _compare_starts(a, b)  # first: it is cheap, and most are far apart
     if of_start == 0.0:
@@ -71,15 +66,11 @@ def score(a: Facts, b: Facts, aliases: Aliases = NO_ALIASES) -> PairComparison:
     of_teams, teams = _compare_teams(a.teams, b.teams)
     if of_teams < LEAST_TEAMS:
         return PairComparison(0.0, ("other teams",), PairOutcome.APART)
-    doubts = [] if of_teams >= SURE_TEAMS else [teams]
-    if is_doubtful:
-        doubts.append(when)
     of_series, kind, contradiction = _compare_series(a, b, aliases)
-    if contradiction:
-        doubts.append(contradiction)
+    is_unsure = of_teams < SURE_TEAMS or is_doubtful or bool(contradiction)
     total = round(TEAMS_SHARE * of_teams + START_SHARE * of_start + SERIES_SHARE * of_series, 2)
     reasons = tuple(dict.fromkeys(reason for reason in (teams, when, kind, contradiction) if reason))
-    return PairComparison(total, reasons, PairOutcome.UNSURE if doubts else PairOutcome.SAME)
+    return PairComparison(total, reasons, PairOutcome.UNSURE if is_unsure else PairOutcome.SAME)
 
 
 def _compare_teams(ours: tuple[TeamName, TeamName], theirs: tuple[TeamName, TeamName]) -> tuple[float, str]:

@@ -99,10 +99,10 @@ class TestDiscovery:
     def test_a_match_that_was_merged_meanwhile_gets_no_ref(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The list was compared with what was there when it began to be written."""
         first, second = pair()
-        stale = pairing.finder(make_source("sofascore"), "cricket", now=NOW)
+        stale = pairing.Finder(make_source("sofascore"), "cricket", now=NOW)
         stale.known = Candidates(one for one in stale.known.all if one.match_id == second.pk)
         pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
-        monkeypatch.setattr(pairing, "finder", lambda *_, **__: stale)
+        monkeypatch.setattr(pairing, "Finder", lambda *_, **__: stale)
         assert register("sofascore", listed("sofascore", "S1", status=Status.LIVE, minutes=-120)) == 1
         found = MatchRef.objects.get(source__key="sofascore").match
         assert found.merged_into is None
@@ -114,9 +114,9 @@ class TestDiscovery:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         register("crex", listed("crex", "C1"))
-        stale = pairing.finder(make_source("espn"), "cricket", now=NOW)
+        stale = pairing.Finder(make_source("espn"), "cricket", now=NOW)
         register("espn", listed("espn", "E1"))
-        monkeypatch.setattr(pairing, "finder", lambda *_, **__: stale)
+        monkeypatch.setattr(pairing, "Finder", lambda *_, **__: stale)
         register("espn", listed("espn", "E2"))
         assert Match.objects.count() == 2
 
@@ -148,7 +148,7 @@ class TestDiscovery:
     def test_finds_a_single_match(self) -> None:
         register("crex", listed("crex", "V1"))
         source = make_source("espn")
-        finder = pairing.finder(source, "cricket", now=NOW)
+        finder = pairing.Finder(source, "cricket", now=NOW)
         assert finder.find(listed("espn", "78", minutes=75)).match_id is None
         assert finder.find(listed("espn", "77")).match_id == Match.objects.get().pk
 

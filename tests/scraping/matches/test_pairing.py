@@ -85,7 +85,7 @@ class TestNames:
 
 def facts(first: str = "India", second: str = "Australia", *, minutes: float | None = 0, **more: Any) -> Facts:
     start = None if minutes is None else NOW + timedelta(minutes=minutes)
-    return Facts("cricket", (team(first), team(second)), start, **more)
+    return Facts((team(first), team(second)), start, **more)
 
 
 @pytest.mark.parametrize(
@@ -130,12 +130,6 @@ def test_outcome_of_a_comparison(what: str, other: Facts, outcome: PairOutcome) 
 )
 def test_the_same_teams_do_not_play_twice_at_once(what: str, one: Facts, other: Facts, outcome: PairOutcome) -> None:
     assert scoring.score(one, other, ALIASES).outcome is outcome
-
-
-def test_another_sport_is_another_match() -> None:
-    one = Facts("cricket", (team("England"), team("India")), NOW)
-    other = Facts("football", (team("England"), team("India")), NOW)
-    assert scoring.score(one, other).outcome is PairOutcome.APART
 
 
 def test_a_better_match_has_a_higher_score() -> None:

@@ -181,8 +181,7 @@ def test_a_lower_score_is_reported(clock: Clock) -> None:
     scraper.ref = MatchRef.objects.select_related("match", "source").get(pk=ref.pk)
     fresh = scrapers.restart(scraper, reason="old", now=clock.now)
     assert fresh is not None
-    match = Match.objects.get()
-    match.payload = chasing(80).model_dump(mode="json")
-    match.sequence = 0
-    found = scrapers.check_first_reading(MatchRef.objects.get(), match, fresh)
+    read = MatchRef.objects.select_related("match").get()
+    read.match.payload, read.match.sequence = chasing(80).model_dump(mode="json"), 0
+    found = scrapers.check_first_reading(read, fresh)
     assert found == ("the sequence went from 2 back to 0", "the score is lower than it was")
