@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from scraping.api import history_problems
@@ -96,20 +97,14 @@ def events(match: CachedMatch, *, since: int, since_sequence: int, limit: int) -
 
 def provisional(match: CachedMatch) -> Row | None:
     """Returns a lower score that is not confirmed yet. It changes nothing that is served, so it has no sequence."""
-
-    def load() -> Row:
-        return queries.provisional_of(match.id)
-
+    load = partial(queries.column_of, match.id, "provisional")
     question, version = ("provisional", match.id), documents.short_version()
     return documents.derived(question, version, load, what="whether its score is in doubt") or None
 
 
 def provenance(match: CachedMatch) -> Row:
     """Returns the source, the time and the other values of each field."""
-
-    def load() -> Row:
-        return queries.provenance_of(match.id)
-
+    load = partial(queries.column_of, match.id, "provenance")
     return documents.derived(("provenance", match.id), documents.short_version(), load, what="this provenance")
 
 

@@ -50,10 +50,6 @@ def reading_database() -> Iterator[None]:
         availability.database.report(error)
 
 
-class _UnknownNameError(Exception):
-    """No match has the requested name."""
-
-
 class DocumentCache:
     """Safe to use from many threads."""
 
@@ -120,23 +116,21 @@ class DocumentCache:
         """Finds an archived match, one by its former id, or one of the oldest of very many."""
         question = ("name", name)
 
-        def load() -> str:
+        def load() -> str | None:
             row = queries.find_match(name)
-            if row is None:
-                raise _UnknownNameError
-            return encode(CachedMatch.from_row(row)).decode()
+            return None if row is None else encode(CachedMatch.from_row(row)).decode()
 
         try:
             text = self.derived(question, self.short_version(), load, what=f"match {name[:MAX_NAME_LENGTH]}")
-        except _UnknownNameError:
-            self._absent.add(name)
-            with self._lock:
-                self._derived.pop(question, None)
-            return None
         except NotCachedError:
             if published := find_published(name):
                 return published
             raise
+        if text is None:
+            self._absent.add(name)
+            with self._lock:
+                self._derived.pop(question, None)
+            return None
         found = decode(text)
         return found and (self._table.get(found.id) or found)
 

@@ -149,7 +149,7 @@ class CachedMatch:
 
     def is_former_id(self, name: str) -> bool:
         """True if the match was requested by the id of another match that became part of it."""
-        return name.isdecimal() and int(name) != self.id
+        return number_in(name) not in {None, self.id}
 
     @property
     def is_submitted(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 from django.db.models import Case, F, OuterRef, Prefetch, Q, QuerySet, Subquery, When
 
-from scraping.documents.cached_match import COLUMNS, COMPARED, CachedMatch, CachedRef, Plan
+from scraping.documents.cached_match import COLUMNS, COMPARED, CachedMatch, CachedRef, Plan, number_in
 from scraping.documents.filters import MatchFilter
 from scraping.models import (
     BreakerState,
@@ -43,8 +43,8 @@ def find_match(name: str) -> Match | None:
     """Returns a match by its id or its key at a source (crex_13KM), with references and scrapers."""
     if not is_valid_name(name):
         return None
-    if name.isdigit():
-        match = _detailed().filter(pk=int(name)).first()
+    if (number := number_in(name)) is not None:
+        match = _detailed().filter(pk=number).first()
         # A match that became part of another one is answered with that one.
         return _detailed().filter(pk=match.merged_into_id).first() if match and match.merged_into_id else match
     return _detailed().filter(_has_key(name)).first()
@@ -52,9 +52,7 @@ def find_match(name: str) -> Match | None:
 
 def is_valid_name(name: str) -> bool:
     """Returns False for names that no match can have, which need no query."""
-    if name.isascii() and name.isdigit():
-        return len(name) <= 19 and int(name) <= MAX_ID
-    return "_" in name and name.isprintable()
+    return number_in(name) is not None or ("_" in name and name.isprintable())
 
 
 def compared_columns(*, limit: int) -> dict[int, tuple[Any, ...]]:
@@ -81,7 +79,7 @@ def cached_matches(*, ids: Sequence[int] | None = None, limit: int | None = None
     """Returns documents, newest first: of these ids, or of all listed matches."""
     rows = _detailed().defer("provenance").order_by("-pk")
     rows = rows.filter(lifecycle__in=LISTED, merged_into=None) if ids is None else rows.filter(pk__in=ids)
-    return [CachedMatch.from_row(row) for row in (rows if limit is None else rows[:limit])]
+    return list(map(CachedMatch.from_row, rows[:limit]))
 
 
 def cached_refs(match_ids: Sequence[int]) -> dict[int, list[CachedRef]]:
@@ -139,12 +137,9 @@ def conflicts_of(match_id: int, *, is_open_only: bool) -> list[Conflict]:
     return list(rows.order_by("-last_seen_at", "-pk")[:MOST_CONFLICTS])
 
 
-def provenance_of(match_id: int) -> dict[str, Any]:
-    return Match.objects.filter(pk=match_id).values_list("provenance", flat=True).first() or {}
-
-
-def provisional_of(match_id: int) -> dict[str, Any]:
-    return Match.objects.filter(pk=match_id).values_list("provisional", flat=True).first() or {}
+def column_of(match_id: int, name: str) -> dict[str, Any]:
+    """Returns a JSON column that documents do not have: its provenance or its provisional score."""
+    return Match.objects.filter(pk=match_id).values_list(name, flat=True).first() or {}
 
 
 @dataclass(frozen=True)

@@ -114,8 +114,8 @@ def get(ids: Iterable[int]) -> dict[int, CachedMatch]:
 
 
 def _texts(keys: Sequence[str]) -> Sequence[bytes | None]:
-    found: Any = _call(lambda client: client.mget(keys), [])
-    return list(found)
+    found: Any = _call(lambda client: client.mget(keys), None)
+    return found or ()
 
 
 def put_index(ids: Sequence[int], *, is_complete: bool) -> None:

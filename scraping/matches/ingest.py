@@ -22,7 +22,7 @@ from scraping.journal import error_log
 from scraping.matches import conflicts, events, importance, lifecycle, poll_times, scrapers, validate
 from scraping.matches.events import EventChanges
 from scraping.matches.reconcile.choosing import reconcile
-from scraping.matches.reconcile.states import Reconciled, SourceView, delta, has_play_changed, is_crossed, only_source
+from scraping.matches.reconcile.states import Reconciled, SourceView, delta, has_play_changed, is_crossed
 from scraping.models import Match, MatchRef, Snapshot, TeamAlias
 from scraping.names import Aliases
 from scraping.payloads import Payload, checksum_of
@@ -167,7 +167,7 @@ def _reconciled(
     still = (now - match.last_changed_at).total_seconds() if match.last_changed_at else None
     views = source_views(refs, unmoved_seconds=still, moving=ref if has_play_changed(was, ref.payload) else None)
     if not others:
-        return only_source(views[0])
+        return reconcile(views)
     reconciled = reconcile(views, known=match.payload, aliases=aliases)
     match.provenance = reconciled.provenance  # may change without a change of the state
     conflicts.note(match.pk, reconciled.conflicts, now=now)

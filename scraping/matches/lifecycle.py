@@ -146,22 +146,19 @@ def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, 
             return False
         reason = f"{match.consecutive_failure_count} failed tasks within ten minutes"
         until = now + timedelta(seconds=pause_seconds)
-        _log_pause(match, until, [f"{one.reason[:200]} ({one.worker_id})" for one in dead.order_by("-finished_at")[:3]])
+        reasons = [f"{one.reason[:200]} ({one.worker_id})" for one in dead.order_by("-finished_at")[:3]]
+        logger.error(
+            "%s is paused until %s UTC: %d of its tasks failed since %s UTC, the last ones: %s. Its last state stays "
+            "served with its age; it is read again then, with a new scraper",
+            match,
+            f"{until:%H:%M:%S}",
+            match.consecutive_failure_count,
+            f"{match.failing_since:%H:%M:%S}",
+            "; ".join(reasons),
+            extra={"action": "match_paused", "match_id": match.pk, "failures": match.consecutive_failure_count},
+        )
         pause(match_id=match.pk, until=until, reason=reason, actor="the engine", now=now)
     return True
-
-
-def _log_pause(match: Match, until: datetime, reasons: list[str]) -> None:
-    logger.error(
-        "%s is paused until %s UTC: %d of its tasks failed since %s UTC, the last ones: %s. Its last state stays "
-        "served with its age; it is read again then, with a new scraper",
-        match,
-        f"{until:%H:%M:%S}",
-        match.consecutive_failure_count,
-        f"{match.failing_since:%H:%M:%S}",
-        "; ".join(reasons),
-        extra={"action": "match_paused", "match_id": match.pk, "failures": match.consecutive_failure_count},
-    )
 
 
 def end_pauses(*, now: datetime) -> int:

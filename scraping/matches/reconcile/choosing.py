@@ -27,10 +27,10 @@ from scraping.matches.reconcile.states import (
     is_empty,
     only_source,
     oriented,
+    provenance_entry,
 )
 from scraping.names import NO_ALIASES, Aliases
 from scraping.payloads import Phase, Status
-from victoryline.lib.times import as_utc_iso
 
 FRESH_SECONDS, OUTDATED_SECONDS = 10.0, 40.0  # behind the newest source: full confidence, and the lowest
 OUTDATED_CONFIDENCE = 0.4
@@ -87,14 +87,12 @@ def reconcile(
         if field == "metadata":
             state[field], provenance[field] = _merged(steady)
             continue
-        if field in PLAY:
-            view, trust = _source_of_play(field, chosen, ranked), trusts
-        else:
-            view, trust = _first_with(field, ranked, known or {}), {one.source: one.confidence for one in ranked}
+        is_play = field in PLAY
+        view = _source_of_play(field, chosen, ranked) if is_play else _first_with(field, ranked, known or {})
         state[field] = view.state.get(field)
         if field == "title" and view.source in crossed:
             state[field] = (known or {}).get(field) or state[field]
-        provenance[field] = _entry(view, trust) | _others(field, state[field], view, ranked, trust)
+        provenance[field] = _entry(field, state[field], view, ranked, trusts if is_play else {})
     found = disagreement.find_conflicts(
         state, chosen, [one for one in ranked if _counts(one, trusts)], provenance, aliases
     )
@@ -107,7 +105,7 @@ def _trusts(views: Sequence[SourceView]) -> dict[str, float]:
     for view in views:
         lost = ((newest - view.captured_at).total_seconds() - FRESH_SECONDS) / (OUTDATED_SECONDS - FRESH_SECONDS)
         decay = (1.0 - OUTDATED_CONFIDENCE) * min(1.0, max(0.0, lost)) if view.state.get("status") in RUNNING else 0.0
-        trusts[view.source] = round(view.confidence * (1.0 - decay), 3)
+        trusts[view.source] = round(1.0 - decay, 3)
     return trusts
 
 
@@ -181,8 +179,7 @@ def _source_of_play(field: str, chosen: SourceView, ranked: Sequence[SourceView]
 def _first_with(field: str, ranked: Sequence[SourceView], known: State) -> SourceView:
     """Returns the heaviest source that has the field; among equals the one with the known value, else the newest."""
     having = [view for view in ranked if not is_empty(view.state.get(field))] or list(ranked)
-    trusted = [view for view in having if view.confidence >= REJECTED_BELOW] or having
-    equals = [view for view in trusted if view.weight == trusted[0].weight]
+    equals = [view for view in having if view.weight == having[0].weight]
     return next((view for view in equals if view.state.get(field) == known.get(field)), equals[0])
 
 
@@ -195,22 +192,16 @@ def _merged(ranked: Sequence[SourceView]) -> tuple[dict[str, Any], Entry]:
             if key not in merged or (is_empty(merged[key]) and not is_empty(value)):
                 merged[key], sources[key] = value, view.source
     first = next((view for view in ranked if view.source in sources.values()), ranked[0])
-    entry = _entry(first, {first.source: first.confidence})
-    return merged, entry | ({"keys": sources} if len(set(sources.values())) > 1 else {})
+    return merged, provenance_entry(first) | ({"keys": sources} if len(set(sources.values())) > 1 else {})
 
 
-def _entry(view: SourceView, trust: dict[str, float]) -> Entry:
-    return {"source": view.source, "confidence": trust[view.source], "timestamp": as_utc_iso(view.captured_at)}
-
-
-def _others(
-    field: str, value: Any, chosen: SourceView, ranked: Sequence[SourceView], trust: dict[str, float]
-) -> dict[str, list[Entry]]:
-    """Returns the other sources' values of a field, where they differ."""
+def _entry(field: str, value: Any, chosen: SourceView, ranked: Sequence[SourceView], trusts: dict[str, float]) -> Entry:
+    """Returns the provenance of a field, with the other sources' values where they differ."""
     found = []
     for view in ranked:
         other = view.state.get(field)
         if view is not chosen and not is_empty(other) and other != value:
             shown = other if isinstance(other, int | float) else disagreement.as_text(other)[:LONGEST_OTHER]
-            found.append({**_entry(view, trust), "value": shown})
-    return {"others": found} if found else {}
+            found.append({**provenance_entry(view, trusts.get(view.source, 1.0)), "value": shown})
+    own = provenance_entry(chosen, trusts.get(chosen.source, 1.0))
+    return own | {"others": found} if found else own

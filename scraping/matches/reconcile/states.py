@@ -27,7 +27,6 @@ class SourceView:
     weight: int
     captured_at: datetime
     state: State
-    confidence: float = 1.0  # the source's own reliability, 0 to 1
     is_crossed: bool = False  # it names the sides in the other order than the match does
     unmoved_seconds: float | None = None  # for at least so long its play has not changed; None: it changes, or unknown
 
@@ -52,9 +51,12 @@ class Reconciled:
 
 
 def only_source(view: SourceView) -> Reconciled:
-    entry = {"source": view.source, "confidence": view.confidence, "timestamp": as_utc_iso(view.captured_at)}
     state = oriented(view.state, is_crossed=view.is_crossed)
-    return Reconciled(dict(state), {field: dict(entry) for field in state})
+    return Reconciled(dict(state), {field: provenance_entry(view) for field in state})
+
+
+def provenance_entry(view: SourceView, confidence: float = 1.0) -> dict[str, Any]:
+    return {"source": view.source, "confidence": confidence, "timestamp": as_utc_iso(view.captured_at)}
 
 
 def is_empty(value: Any) -> bool:

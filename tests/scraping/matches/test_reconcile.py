@@ -95,11 +95,6 @@ class TestChosenSource:
         merged = reconcile([view(CREX, cricket(90), age=300), view(ESPN, {"venue": "Perth"})])
         assert merged.state["score"]["team_b"]["runs"] == 90
 
-    def test_a_field_of_low_confidence_is_rejected_unless_it_is_the_only_one(self) -> None:
-        doubtful = view(CREX, cricket() | {"venue": "Perth"}, confidence=0.4)
-        assert reconcile([doubtful, view(ESPN, cricket() | {"venue": "Lord's"})]).state["venue"] == "Lord's"
-        assert reconcile([doubtful, view(ESPN, cricket())]).state["venue"] == "Perth"
-
     @pytest.mark.parametrize(
         ("what", "views", "status"),
         [
