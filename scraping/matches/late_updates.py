@@ -86,17 +86,12 @@ def close_removed(ref_id: int, *, now: datetime) -> None:
     lifecycle.complete_gone(match, now=now)
     crash_point("gone.completed")
     if match.payload and match.status != before:
-        _write_end(ref, now)
+        last, match.payload = match.payload, {**match.payload, "status": match.status, "phase": Phase.FINISHED.value}
+        match.phase, match.checksum = Phase.FINISHED.value, checksum_of(match.payload)
+        match.sequence, match.last_changed_at = match.sequence + 1, now
+        match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
+        attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
+        ingest.write_snapshot(ref, None, attempt, before=last)
     ref.save(update_fields=("next_poll_at", "gone_at", "suspect_checksum"))
     crash_point("gone.closed")
     ingest.announce_after_commit(ref, is_changed=match.status != before)
-
-
-def _write_end(ref: MatchRef, now: datetime) -> None:
-    match = ref.match
-    before, match.payload = match.payload, {**match.payload, "status": match.status, "phase": Phase.FINISHED.value}
-    match.phase, match.checksum = Phase.FINISHED.value, checksum_of(match.payload)
-    match.sequence, match.last_changed_at = match.sequence + 1, now
-    match.save(update_fields=("payload", "phase", "checksum", "sequence", "last_changed_at"))
-    attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
-    ingest.write_snapshot(ref, None, attempt, before=before)

@@ -80,18 +80,16 @@ def _plan_next_read(ref: MatchRef, read_at: datetime, now: datetime) -> None:
     """Plans by the start of the match, as the scheduler does: by a later one of this source it would never end."""
     start, at = ref.match.start_time, None
     if start is not None and ref.match.status == Status.UPCOMING:
-        at = next_lineup_read(start, now, is_final=has_final_lineups(ref), window=LINEUP_WINDOW)
+        before = Lineup.objects.filter(
+            match_id=ref.match_id, source_id=ref.source_id, snapshot_type=SnapshotType.PRE_MATCH
+        )
+        is_final = before.filter(is_confirmed=True, xi_missing=False).count() == len(OTHER_SIDE)
+        at = next_lineup_read(start, now, is_final=is_final, window=LINEUP_WINDOW)
     MatchRef.objects.filter(pk=ref.pk).update(lineups_at=at, lineups_read_at=read_at)
 
 
-def has_final_lineups(ref: MatchRef) -> bool:
-    """Returns whether both elevens are stored from before the start, and confirmed by the source."""
-    final = Lineup.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_confirmed=True, xi_missing=False)
-    return final.filter(snapshot_type=SnapshotType.PRE_MATCH).count() == len(OTHER_SIDE)
-
-
 def _write(ref: MatchRef, kind: SnapshotType, side: payloads.Lineup, common: dict[str, Any], now: datetime) -> bool:
-    """Writes one side, unless it is equal to the stored one or has less; returns whether it changed.
+    """Writes one side, unless it is equal to the stored one or lost its eleven or confirmation; returns if it changed.
 
     `common`: the columns that both sides of a reading share.
     """
@@ -99,8 +97,10 @@ def _write(ref: MatchRef, kind: SnapshotType, side: payloads.Lineup, common: dic
     row = Lineup.objects.filter(**key).first()
     checksum = checksum_of(side.model_dump(mode="json"))
     is_same = row is not None and row.checksum == checksum
-    if row is not None and (_is_worse(row, side) or (is_same and row.kickoff == common["kickoff"])):
-        return False
+    if row is not None:
+        is_worse = (side.is_xi_missing and not row.xi_missing) or (row.is_confirmed and not side.is_confirmed)
+        if is_worse or (is_same and row.kickoff == common["kickoff"]):
+            return False
     values: dict[str, Any] = {
         "formation": side.formation,
         "is_confirmed": side.is_confirmed,
@@ -115,11 +115,6 @@ def _write(ref: MatchRef, kind: SnapshotType, side: payloads.Lineup, common: dic
     if not is_same:
         _write_players(row, side.players)
     return not is_same
-
-
-def _is_worse(row: Lineup, side: payloads.Lineup) -> bool:
-    """Returns whether a source has lost an eleven or a confirmation that it had before."""
-    return (side.is_xi_missing and not row.xi_missing) or (row.is_confirmed and not side.is_confirmed)
 
 
 def _write_players(row: Lineup, players: Sequence[payloads.LineupPlayer]) -> None:
