@@ -107,10 +107,12 @@ class DocumentCache:
         )
         is_elsewhere = wanted.is_archive or not self.is_filled
         found = [] if is_elsewhere else list(islice(listed, limit + 1))
-        if is_elsewhere or (len(found) <= limit and not self._is_complete):
+        found, has_more = found[:limit], len(found) > limit
+        if is_elsewhere or not (has_more or self._is_complete):
             found, has_more = self._unlisted_page(wanted, before_id, limit)
-            return Page.of(found, has_more, is_current=is_current and not availability.database.is_away())
-        return Page.of(found[:limit], len(found) > limit, is_current=is_current)
+            is_current = is_current and not availability.database.is_away()
+        matches = found if is_current else [replace(each, data_source=CACHE) for each in found]
+        return Page(matches, has_more, is_last_known=not is_current)
 
     def _find_unlisted(self, name: str) -> CachedMatch | None:
         """Finds an archived match, one by its former id, or one of the oldest of very many."""

@@ -223,11 +223,6 @@ class Page:
     has_more: bool
     is_last_known: bool  # the database is away
 
-    @classmethod
-    def of(cls, found: list[CachedMatch], has_more: bool, *, is_current: bool) -> Page:
-        matches = found if is_current else [replace(each, data_source=CACHE) for each in found]
-        return cls(matches, has_more, is_last_known=not is_current)
-
 
 class MatchTable:
     """Documents by id and by key. Writers hold the cache's lock, readers need none."""
