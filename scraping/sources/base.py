@@ -141,7 +141,7 @@ class Adapter:
     ) -> Payload:
         """Returns the payload of a state; arguments as those of `integrity_of`, and the other fields of a payload."""
         integrity = integrity_of(state, has_events=has_events, also_missing=also_missing, also_expected=also_expected)
-        return Payload(state=state, integrity=integrity, **self.envelope(reading), **fields)
+        return Payload(state=state, integrity=integrity, **{**self.envelope(reading), **fields})
 
     def envelope(self, reading: Reading, schema: str = "") -> dict[str, Any]:
         """Returns the fields that payloads, line-ups and figures have in common."""

@@ -16,7 +16,7 @@ from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
 from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site
 from scraping.sources.crex.details import details_of
-from scraping.sources.crex.payload import SOURCE, assemble_payload, payload_of
+from scraping.sources.crex.payload import assemble_payload
 
 # The old PHP endpoints label their JSON as HTML or plain text; parsing detects a challenge in its place.
 _TYPES = (*sorted(JSON_TYPES), "text/html", "text/plain")
@@ -27,13 +27,13 @@ PUBLIC = "public"
 class CrexAdapter(Adapter):
     """Crex, as crex.com was in 2024 to 2026."""
 
-    key = SOURCE
+    key = "crex"
     sport = Sport.CRICKET
     payload_schema = schemas.LIVE
     lineup_schema = schemas.SQUADS
     figure_schema = schemas.SCORECARD
     events_endpoint = "feed"
-    address_example = site.EXAMPLE
+    address_example = ".../cricket-live-score/ind-vs-aus-3rd-t20-match-updates-13KM"
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         key = rf"\?(?:.*&)?key={re.escape(ref.source_event_id)}(?:&|$)"
@@ -47,8 +47,54 @@ class CrexAdapter(Adapter):
     @parsing.parses
     def parse(self, reading: Reading) -> Payload:
         if reading.mode is not ReadMode.DIRECT:
-            return _from_visit(reading)
-        return _from_live(reading, PUBLIC if reading.document(PUBLIC) is not None else "live")
+            return self._from_visit(reading)
+        return self._from_live(reading, PUBLIC if reading.document(PUBLIC) is not None else "live")
+
+    def _from_visit(self, reading: Reading) -> Payload:
+        """Tries the three readers in order; if none succeeds, the error has the messages of all."""
+        page = reading.document("page")
+        html = page.text() if page is not None else ""
+        if site.page_state(html) is None:
+            parsing.raise_if_challenge(html, reading.ref.url)
+        failures: list[Drift] = []
+        for reader in (self._from_live, self._from_page_state, self._from_rendered_page):
+            try:
+                return reader(reading)
+            except PayloadRejected:
+                raise  # the data was read and is invalid: another reader would only hide that
+            except Drift as failure:
+                failures.append(failure)
+        kind = SchemaBreak if page is None else LayoutChanged
+        raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=html[: parsing.EVIDENCE_CHARACTERS])
+
+    def _from_live(self, reading: Reading, name: str = "live") -> Payload:
+        document = reading.document(name)
+        if document is None:
+            raise SchemaBreak(f"the {name} endpoint gave no response", url=reading.ref.url)
+        return assemble_payload(
+            self, reading, parsing.json_object(document), url=document.url, is_public=name == PUBLIC
+        )
+
+    def _from_page_state(self, reading: Reading) -> Payload:
+        page = reading.document("page")
+        state = site.page_state(page.text() if page else "")
+        if state is None:
+            raise LayoutChanged("the page has no app-root-state that can be read", url=reading.ref.url)
+        return assemble_payload(self, reading, parsing.mapping(site.embedded_response(state, site.LIVE)), is_copy=True)
+
+    def _from_rendered_page(self, reading: Reading) -> Payload:
+        page = reading.document("page")
+        if page is None:
+            raise LayoutChanged("there is no page", url=reading.ref.url)
+        state = rendered_page.state_of_page(page, reading)
+        return self.payload(
+            reading,
+            state,
+            has_events=False,
+            also_missing=("live_answer",),
+            payload_schema=schemas.DOM,
+            is_partial_state=True,
+        )
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Returns the request for the score; the site requires a token for the rest."""
@@ -108,44 +154,3 @@ class CrexAdapter(Adapter):
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.match_at(url, base_url)
-
-
-def _from_visit(reading: Reading) -> Payload:
-    """Tries the three readers in order; if none succeeds, the error has the messages of all."""
-    page = reading.document("page")
-    html = page.text() if page is not None else ""
-    if site.page_state(html) is None:
-        parsing.raise_if_challenge(html, reading.ref.url)
-    failures: list[Drift] = []
-    for reader in (_from_live, _from_page_state, _from_rendered_page):
-        try:
-            return reader(reading)
-        except PayloadRejected:
-            raise  # the data was read and is invalid: another reader would only hide that
-        except Drift as failure:
-            failures.append(failure)
-    kind = SchemaBreak if page is None else LayoutChanged
-    raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=html[: parsing.EVIDENCE_CHARACTERS])
-
-
-def _from_live(reading: Reading, name: str = "live") -> Payload:
-    document = reading.document(name)
-    if document is None:
-        raise SchemaBreak(f"the {name} endpoint gave no response", url=reading.ref.url)
-    return assemble_payload(reading, parsing.json_object(document), url=document.url, is_public=name == PUBLIC)
-
-
-def _from_page_state(reading: Reading) -> Payload:
-    page = reading.document("page")
-    state = site.page_state(page.text() if page else "")
-    if state is None:
-        raise LayoutChanged("the page has no app-root-state that can be read", url=reading.ref.url)
-    return assemble_payload(reading, parsing.mapping(site.embedded_response(state, site.LIVE)), is_copy=True)
-
-
-def _from_rendered_page(reading: Reading) -> Payload:
-    page = reading.document("page")
-    if page is None:
-        raise LayoutChanged("there is no page", url=reading.ref.url)
-    state = rendered_page.state_of_page(page, reading)
-    return payload_of(reading, state, schemas.DOM, ("live_answer",), is_partial_state=True)

@@ -7,19 +7,23 @@ from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, Innings, MatchState, Payload, Sport, Status, Team, Teams, score_of
-from scraping.sources import cricket, parsing
-from scraping.sources.base import Reading, ReadMode
+from scraping.sources import cricket
+from scraping.sources.base import Adapter, Reading, ReadMode
 from scraping.sources.crex import ball_feed, schemas, texts
 from scraping.sources.crex.details import MatchDetails, details_of
 from scraping.sources.crex.live import LiveState, is_limited, is_long, parse_live, totals_on_scorecard
 from scraping.sources.crex.schemas import ScorecardInnings, scorecard_innings
 from scraping.sources.crex.texts import Total
 
-SOURCE = "crex"
-
 
 def assemble_payload(
-    reading: Reading, data: Mapping[str, Any], *, url: str = "", is_public: bool = False, is_copy: bool = False
+    adapter: Adapter,
+    reading: Reading,
+    data: Mapping[str, Any],
+    *,
+    url: str = "",
+    is_public: bool = False,
+    is_copy: bool = False,
 ) -> Payload:
     """Adds the other documents of the reading to a live response.
 
@@ -41,30 +45,14 @@ def assemble_payload(
     missing = ("live_answer",) if is_public or is_copy else ()
     if state.innings and len(state.innings) != state.innings[-1].number:
         missing = (*missing, "innings")
-    schema = schemas.PAGE if is_copy else schemas.LIVE
-    has_events = items is not None
-    return payload_of(reading, state, schema, missing, events, has_events=has_events, is_partial_state=is_public)
-
-
-def payload_of(
-    reading: Reading,
-    state: MatchState,
-    payload_schema: str,
-    missing: tuple[str, ...],
-    events: tuple[Event, ...] = (),
-    *,
-    has_events: bool = False,
-    is_partial_state: bool,
-) -> Payload:
-    return Payload(
-        source=SOURCE,
-        payload_schema=payload_schema,
-        captured_at=reading.captured_at,
-        source_event_id=reading.ref.source_event_id,
-        state=state,
+    return adapter.payload(
+        reading,
+        state,
+        has_events=items is not None,
+        also_missing=missing,
+        payload_schema=schemas.PAGE if is_copy else schemas.LIVE,
         events=events,
-        is_partial_state=is_partial_state,
-        integrity=parsing.integrity_of(state, has_events=has_events, also_missing=missing),
+        is_partial_state=is_public,
     )
 
 

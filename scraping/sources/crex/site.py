@@ -16,7 +16,6 @@ from scraping.readings import Document
 
 Parsed = TypeVar("Parsed")
 
-EXAMPLE = ".../cricket-live-score/ind-vs-aus-3rd-t20-match-updates-13KM"
 _MATCH_KEY = re.compile(r"[-/]match-updates-([0-9A-Za-z]{1,8})(?=[/?#]|$)|/scoreboard/([0-9A-Za-z]{1,8})/")
 _TABS = re.compile(r"([-/]match-updates-[0-9A-Za-z]{1,8})/.*", re.ASCII)
 _OLD_TABS = {"match-details": "info", "match-scorecard": "scorecard"}
