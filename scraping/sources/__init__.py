@@ -7,7 +7,7 @@ from scraping.sources.crex.adapter import CrexAdapter
 from scraping.sources.espn.cricket import EspnAdapter
 from scraping.sources.espn.soccer import EspnSoccerAdapter
 from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
-from scraping.sources.layout import BadSelector, check
+from scraping.sources.layout import selector_problem
 from scraping.sources.scoreboard.adapter import ScoreboardAdapter
 from scraping.sources.sofascore.adapter import SofascoreAdapter
 from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
@@ -31,11 +31,8 @@ def reading_problem(adapter: Adapter, read_way: str, selectors: object) -> str:
     layouts = [layout for layout in (adapter.layout, adapter.list_layout) if layout is not None]
     if read_way == "attached" and adapter.layout is None:
         return f"{adapter.key} is not read by selectors, so its pages cannot stay open to be asked (read_way)"
-    try:
-        check(selectors, layouts)
-    except BadSelector as error:
-        return f"selectors: {error}"
-    return ""
+    problem = selector_problem(selectors, layouts)
+    return f"selectors: {problem}" if problem else ""
 
 
 def adapter_for(key: str) -> Adapter:

@@ -13,10 +13,10 @@ from datetime import date
 from typing import Any
 
 from scraping.errors import LayoutChanged
-from scraping.payloads import DiscoveredMatch, Figures, Lineups, MatchState, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, MatchState, Payload, Phase, Sport, Status
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sources.layout import Layout
-from scraping.sources.parsing import integrity_of
+from scraping.sources.parsing import has_play
 
 __all__ = [
     "Adapter",
@@ -139,8 +139,35 @@ class Adapter:
         also_expected: int = 0,
         **fields: Any,
     ) -> Payload:
-        """Returns the payload of a state; arguments as those of `integrity_of`, and the other fields of a payload."""
-        integrity = integrity_of(state, has_events=has_events, also_missing=also_missing, also_expected=also_expected)
+        """Returns the payload of a state, with the expected fields that it lacks; `fields`: others of the payload.
+
+        Before the start neither score nor events are expected. `also_missing`, `also_expected`: names and number of
+        fields that only the caller knows.
+        """
+        is_present = {
+            "teams.team_a.short_name": bool(state.teams.team_a.short_name),
+            "teams.team_b.short_name": bool(state.teams.team_b.short_name),
+            "start_time": state.start_time is not None,
+            "venue": bool(state.venue),
+            "metadata.series": bool(state.metadata.get("series")),
+        }
+        if state.sport is Sport.FOOTBALL:
+            has_begun = state.status in (Status.LIVE, Status.COMPLETED)
+            is_present |= {
+                "score": state.score.team_a.goals is not None or not has_begun,
+                "events": has_events or not has_begun,
+            }
+        else:
+            has_begun = state.phase is Phase.PLAY or state.status is Status.COMPLETED
+            is_present |= {
+                "metadata.match_type": bool(state.metadata.get("match_type")),
+                "score": bool(state.innings) or not has_begun,
+                "last_event": state.last_event is not None or not has_play(state.innings),
+                "events": has_events or not has_play(state.innings),
+            }
+        missing = also_missing + tuple(name for name, present in is_present.items() if not present)
+        null_rate = min(1.0, len(missing) / (len(is_present) + also_expected))
+        integrity = Integrity(missing_fields=missing, null_field_rate=round(null_rate, 4))
         return Payload(state=state, integrity=integrity, **{**self.envelope(reading), **fields})
 
     def envelope(self, reading: Reading, schema: str = "") -> dict[str, Any]:

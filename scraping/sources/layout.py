@@ -21,10 +21,6 @@ _PREFIXED = re.compile(r"[\w-]+:[\w-]+\s*\(", re.ASCII)
 _MAX_SELECTORS, _MAX_CHARACTERS = 10, 300
 
 
-class BadSelector(ValueError):  # noqa: N818 - named as people say it
-    """The selector cannot be used; the message names field, selector and problem."""
-
-
 @dataclass(frozen=True)
 class Field:
     """One field of a page, or one cell of a row."""
@@ -80,22 +76,23 @@ def query_of(selector: str) -> Query:
     return Query(_ATTRIBUTE.sub("", selector), is_xpath=False, attribute=found.group(1) if found else "")
 
 
-def check(selectors: object, layouts: Sequence[Layout]) -> None:
-    """Raises BadSelector where an operator's selectors, by field, cannot be used with these layouts."""
+def selector_problem(selectors: object, layouts: Sequence[Layout]) -> str:
+    """Returns why an operator's selectors, by field, cannot be used with these layouts; empty if they can."""
     if not isinstance(selectors, Mapping):
-        raise BadSelector("selectors are given by field: a list of CSS or XPath for each name")
+        return "selectors are given by field: a list of CSS or XPath for each name"
     known = sorted({name for layout in layouts for name in layout.named()})
     for name, ways in selectors.items():
         if name not in known:
-            raise BadSelector(f"{name}: there is no such field; there are: {', '.join(known) or 'none at this source'}")
+            return f"{name}: there is no such field; there are: {', '.join(known) or 'none at this source'}"
         if not isinstance(ways, Sequence) or isinstance(ways, str) or not 0 < len(ways) <= _MAX_SELECTORS:
-            raise BadSelector(f"{name}: give a list of 1 to {_MAX_SELECTORS} selectors, best first")
+            return f"{name}: give a list of 1 to {_MAX_SELECTORS} selectors, best first"
         for selector in ways:
             if not isinstance(selector, str) or not 0 < len(selector.strip()) <= _MAX_CHARACTERS:
-                raise BadSelector(f"{name}: {selector!r} is not a selector of 1 to {_MAX_CHARACTERS} characters")
+                return f"{name}: {selector!r} is not a selector of 1 to {_MAX_CHARACTERS} characters"
             query = query_of(selector)
             if problem := _xpath_problem(query.text) if query.is_xpath else _css_problem(query.text):
-                raise BadSelector(f"{name}: {selector!r} cannot be used: {problem}")
+                return f"{name}: {selector!r} cannot be used: {problem}"
+    return ""
 
 
 def _xpath_problem(text: str) -> str:

@@ -3,7 +3,7 @@
 Getters for JSON of unknown quality: each returns a value of the expected type or nothing, and never raises.
 Strict response schemas: a missing field or a field of another type is a SchemaBreak that names its path; unknown fields
 are ignored; an unknown *value* in a field that we rely on is counted with `note_unrecognized`.
-Bot challenges and errors that arrive with status 200. Fields that a payload should have and lacks.
+Bot challenges and errors that arrive with status 200.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import orjson
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
 from scraping.errors import Blocked, PayloadRejected, SchemaBreak, error_for_status
-from scraping.payloads import Innings, Integrity, Lineup, MatchState, Phase, Sport, Status, UnrecognizedValue
+from scraping.payloads import Innings, Integrity, Lineup, UnrecognizedValue
 from scraping.readings import Document, Reading
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -214,43 +214,6 @@ def json_body(document: Document) -> Any:
 def json_object(document: Document) -> Mapping[str, Any]:
     """Returns the JSON object of a response, empty where it is no object; raises as `json_body` does."""
     return mapping(json_body(document))
-
-
-def integrity_of(
-    state: MatchState,
-    *,
-    has_events: bool,
-    also_missing: tuple[str, ...] = (),
-    also_expected: int = 0,
-) -> Integrity:
-    """Returns the expected fields that are missing. Before the start neither score nor events are expected.
-
-    `also_missing`, `also_expected`: names and number of fields that only the caller knows.
-    """
-    is_present = {
-        "teams.team_a.short_name": bool(state.teams.team_a.short_name),
-        "teams.team_b.short_name": bool(state.teams.team_b.short_name),
-        "start_time": state.start_time is not None,
-        "venue": bool(state.venue),
-        "metadata.series": bool(state.metadata.get("series")),
-    }
-    if state.sport is Sport.FOOTBALL:
-        has_begun = state.status in (Status.LIVE, Status.COMPLETED)
-        is_present |= {
-            "score": state.score.team_a.goals is not None or not has_begun,
-            "events": has_events or not has_begun,
-        }
-    else:
-        has_begun = state.phase is Phase.PLAY or state.status is Status.COMPLETED
-        is_present |= {
-            "metadata.match_type": bool(state.metadata.get("match_type")),
-            "score": bool(state.innings) or not has_begun,
-            "last_event": state.last_event is not None or not has_play(state.innings),
-            "events": has_events or not has_play(state.innings),
-        }
-    missing = also_missing + tuple(name for name, present in is_present.items() if not present)
-    null_rate = min(1.0, len(missing) / (len(is_present) + also_expected))
-    return Integrity(missing_fields=missing, null_field_rate=round(null_rate, 4))
 
 
 def has_play(innings: Iterable[Innings]) -> bool:
