@@ -90,7 +90,7 @@ class SourceAccess:
         *,
         required: Collection[str] = (),
         public: tuple[Request, ...] = (),
-        is_ignored: Callable[[Document], bool] | None = None,
+        is_ignored: Callable[[Document], bool] = lambda _: False,
         timeout_factor: float = 1.0,
     ) -> Reading:
         """Makes the requests without a page, with the source's token if it needs one.
@@ -103,8 +103,6 @@ class SourceAccess:
                 found = await self.tokens.direct(session, ref, requests, public=public, timeout_factor=timeout_factor)
             else:
                 found = await session.direct(ref, requests, timeout_factor=timeout_factor)
-            if is_ignored is None:
-                return found
             return replace(found, documents={n: one for n, one in found.documents.items() if not is_ignored(one)})
 
         urls = tuple(request.url for request in requests)

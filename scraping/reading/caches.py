@@ -33,9 +33,9 @@ class VisitRecord:
 class VisitCache:
     """Visit records by match, and the newest one of each source as the example for its other matches."""
 
-    def __init__(self, max_matches: int = MAX_MATCHES) -> None:
-        self._records: LRUCache[int, VisitRecord] = LRUCache(max_matches)
-        self._examples: dict[str, tuple[RefInfo, VisitRecord]] = {}
+    def __init__(self) -> None:
+        self.examples: dict[str, tuple[RefInfo, VisitRecord]] = {}  # by source
+        self._records: LRUCache[int, VisitRecord] = LRUCache(MAX_MATCHES)
         self._lock = threading.Lock()
 
     def get(self, ref_id: int) -> VisitRecord | None:
@@ -49,14 +49,6 @@ class VisitCache:
     def forget(self, ref_id: int) -> None:
         with self._lock:
             self._records.pop(ref_id, None)
-
-    def set_example(self, source_key: str, ref: RefInfo, record: VisitRecord) -> None:
-        with self._lock:
-            self._examples[source_key] = ref, record
-
-    def example(self, source_key: str) -> tuple[RefInfo, VisitRecord] | None:
-        with self._lock:
-            return self._examples.get(source_key)
 
 
 def derive_requests(

@@ -17,7 +17,7 @@ from scraping.errors import AuthExpired, Blocked, Drift, Gone, OverBudget, Schem
 from scraping.reading.access import CHALLENGE_BYTES, TOO_MANY_REQUESTS, SourceAccess, required_names
 from scraping.reading.caches import VisitCache, VisitRecord, derive_requests
 from scraping.reading.targets import ReadPlan, Target
-from scraping.readings import PAGE, STATIC_PAGE, Document, Extractor, Reading, Request, Site, reporting_wait
+from scraping.readings import PAGE, STATIC_PAGE, Extractor, Reading, Request, Site, reporting_wait
 from scraping.sources import parsing
 from scraping.sources.extract import SCRIPT, plan_of
 
@@ -64,13 +64,12 @@ class ReadModes:
             return ReadPlan("the session at the source is due for renewal")
         record = self.visits.get(target.ref_id) or self._derived(target)
         if record is None:
-            has_example = self.visits.example(site.key) is not None
-            return ReadPlan("it has not been visited yet", can_wait=not has_example)
+            return ReadPlan("it has not been visited yet", can_wait=site.key not in self.visits.examples)
         return ReadPlan(record=record)
 
     def _derived(self, target: Target) -> VisitRecord | None:
         """Returns the requests of this match as derived from the match of its source that was visited last."""
-        example = self.visits.example(target.site.key)
+        example = self.visits.examples.get(target.site.key)
         if example is None or target.ref_id in self._underivable:
             return None
         example_ref, record = example
@@ -141,9 +140,7 @@ class ReadModes:
         reading = await self.ask(target, requests)
         if more := target.adapter.follow_up(reading, target.site.base_url):
             reading = reading.joined(await self.ask(target, more))
-        page = reading.document(PAGE)
-        if page is not None:
-            await self._refuse_challenge(target, reading, page)
+        await self._refuse_challenge(target, reading)
         return reading
 
     async def _by_record(self, target: Target, record: VisitRecord) -> Reading:
@@ -157,7 +154,7 @@ class ReadModes:
         page = reading.document(PAGE) or record.page
         if page is None:
             raise SchemaBreak("the page could not be fetched without a browser", url=target.ref.url)
-        await self._refuse_challenge(target, reading, page)
+        await self._refuse_challenge(target, reading)
         self.visits.put(target.ref_id, VisitRecord(record.requests, page, self._clock()))
         return reading
 
@@ -168,10 +165,11 @@ class ReadModes:
             raise SchemaBreak("the page could not be fetched without a browser", url=target.ref.url)
         return replace(reading, documents={**reading.documents, STATIC_PAGE: record.page})
 
-    async def _refuse_challenge(self, target: Target, reading: Reading, page: Document) -> None:
-        """Raises Blocked for a bot challenge, whatever its status, and reports it to the session."""
+    async def _refuse_challenge(self, target: Target, reading: Reading) -> None:
+        """Raises Blocked if the page is a bot challenge, whatever its status, and reports it to the session."""
+        page = reading.document(PAGE)
         try:
-            parsing.raise_if_challenge(page.text()[:CHALLENGE_BYTES], target.ref.url)
+            parsing.raise_if_challenge(page.text()[:CHALLENGE_BYTES] if page else "", target.ref.url)
         except Blocked as error:
             await self._access.sessions.refused(reading.session_id, error)
             raise
@@ -185,7 +183,7 @@ class ReadModes:
             requests,
             required=required_names(adapter.endpoints(ref)),
             public=adapter.public_requests(ref, site.base_url) if site.token_url else (),
-            is_ignored=_is_broken_page if has_page else None,
+            is_ignored=lambda document: has_page and document.name == PAGE and document.status >= 500,
             timeout_factor=target.timeout_factor,
         )
 
@@ -219,7 +217,7 @@ class ReadModes:
         requests = {name: request for name, request in reading.requests.items() if is_seen(name)}
         record = VisitRecord(requests, reading.documents[PAGE], self._clock())
         self.visits.put(target.ref_id, record)
-        self.visits.set_example(target.site.key, target.ref, record)
+        self.visits.examples[target.site.key] = target.ref, record
         self._underivable.discard(target.ref_id)
 
     async def _with_token_documents(self, target: Target, reading: Reading) -> Reading:
@@ -231,12 +229,9 @@ class ReadModes:
             found = await self._access.request(target.site, target.ref, refused)
         except ScrapingError:
             return reading
+        # Not `joined`: the requests of `found` may carry our token, and those of a visit are cached.
         return replace(reading.with_costs_of(found), documents={**reading.documents, **found.documents})
 
 
 def over_budget(until: datetime, site: Site, why: str) -> OverBudget:
     return OverBudget(f"{site.key} has used up its traffic of today and is not visited, though {why}", until=until)
-
-
-def _is_broken_page(document: Document) -> bool:
-    return document.name == PAGE and document.status >= 500

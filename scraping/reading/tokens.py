@@ -107,7 +107,8 @@ async def _without_token(
 ) -> Reading:
     """Tries the page's own token where it has one, else the public requests."""
     pages = tuple(request for request in requests if request.name == PAGE)
-    if refused is None and all(_has_token(request) for request in requests if request not in pages):
+    others = [request for request in requests if request.name != PAGE]
+    if refused is None and all(HEADER in map(str.lower, request.headers) for request in others):
         refused = await ask(requests)
         if not is_refused(refused):
             return refused
@@ -116,10 +117,6 @@ async def _without_token(
     if refused is None:
         raise NoToken(f"there is no token of {cache.source_key}: {cache.reason}")
     return refused
-
-
-def _has_token(request: Request) -> bool:
-    return any(name.lower() == HEADER for name in request.headers)
 
 
 def with_token(requests: tuple[Request, ...], token: str) -> tuple[Request, ...]:
