@@ -171,7 +171,6 @@ class AttachedPages:
             await self.sweep()
 
     async def sweep(self) -> None:
-        """Closes the idle pages."""
         for key, page in tuple(self._pages.items()):
             if self.clock() - page.read_at > IDLE_SECONDS:
                 await self._close(key)

@@ -22,7 +22,6 @@ SAME_SITE: dict[str, Literal["Lax", "None", "Strict"]] = {"lax": "Lax", "none": 
 
 
 def cookies_of_context(found: Iterable[Mapping[str, Any]]) -> Cookies:
-    """Returns the cookies of a browser context by key."""
     cookies: Cookies = {}
     for one in found:
         kept = {name: value for name, value in one.items() if name != "partitionKey"}
@@ -58,7 +57,6 @@ def cookies_of_jar(jar: CookieJar) -> Cookies:
 
 
 def replace_cookies(jar: CookieJar, cookies: Cookies) -> None:
-    """Replaces all cookies of the jar."""
     jar.clear()
     for (domain, path, name), one in cookies.items():
         with contextlib.suppress(CookieError):  # the name is invalid in a header
@@ -91,5 +89,4 @@ def merged_cookies(*, visited: Cookies, direct: Cookies, before: Cookies) -> Coo
 
 
 def changed_cookies(current: Cookies, known: Cookies) -> list[SetCookieParam]:
-    """Returns the cookies that are new or have another value."""
     return [one for key, one in current.items() if key not in known or known[key].get("value") != one.get("value")]

@@ -211,26 +211,21 @@ class BrowserHost:
         began = time.monotonic()
         await self._close_old(is_polite=cause not in (LaunchCause.DIED, LaunchCause.HUNG))
         try:
-            launched = await self._launch()
+            seconds = self.options.launch_timeout_seconds
+            self._playwright = await with_timeout(async_playwright().start(), seconds, "starting the browser's driver")
+            launched = self._launched = await launch(self._playwright, self.options)
         except Exception as error:
             await self._close_old(is_polite=False)
             self._broken = LaunchCause.DIED, "the last launch failed"
             raise ResourceLost(f"Chromium could not be started: {error}") from error
+        self.generation += 1
+        generation = self.generation
+        launched.browser.on("disconnected", lambda _: self.report_lost(generation, "Chromium died"))
+        self.started_at, self.pid = time.time(), launched.pid
         self._broken = None
         self._faults.clear()
         _launches.labels(cause.value).inc()
         self._on_launch(Replacement(reason, time.monotonic() - began, self.generation, cause))
-        return launched
-
-    async def _launch(self) -> Launched:
-        seconds = self.options.launch_timeout_seconds
-        self._playwright = await with_timeout(async_playwright().start(), seconds, "starting the browser's driver")
-        launched = self._launched = await launch(self._playwright, self.options)
-        self.generation += 1
-        generation = self.generation
-        launched.browser.on("disconnected", lambda _: self.report_lost(generation, "Chromium died"))
-        self.started_at = time.time()
-        self.pid = launched.pid
         return launched
 
     async def _close_old(self, *, is_polite: bool) -> None:

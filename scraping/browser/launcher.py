@@ -83,8 +83,6 @@ class BrowserOptions:
 
 @dataclass
 class Launched:
-    """A started or connected browser."""
-
     browser: Browser
     pid: int | None = None  # the top of its process tree; None: external
     process: subprocess.Popen[bytes] | None = None  # with a DevTools port

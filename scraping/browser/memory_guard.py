@@ -123,7 +123,6 @@ class MemoryGuard:
         _soft.set(limits.soft_bytes)
 
     def check(self) -> MemoryAction:
-        """Measures the memory and acts on it."""
         self.tree_bytes, self.process_count = self._tree.read()
         self.free_bytes = free_memory_bytes()
         _tree.set(self.tree_bytes)

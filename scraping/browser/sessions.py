@@ -184,7 +184,6 @@ class Sessions:
             self.drop(session, cause=cause)
 
     async def close_all(self) -> None:
-        """Drops and closes every session at once."""
         for key in {*self._by_site, *self._successors}:
             self._drop_site(key, "stopped")
         closing = tuple(self._closing)
@@ -207,7 +206,6 @@ class Sessions:
         return [*ended, *(self._record(session) for session in running)]
 
     def written(self, records: list[SessionRecord]) -> None:
-        """Removes ended sessions whose rows have been written."""
         for record in records:
             with contextlib.suppress(ValueError):
                 self._ended.remove(record)

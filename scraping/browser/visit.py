@@ -59,8 +59,6 @@ WantsScreenshot = Callable[[Document | None], bool]
 
 @dataclass(frozen=True)
 class PageVisit:
-    """One visit through a session's context."""
-
     session: Session
     ref: RefInfo
     endpoints: tuple[Endpoint, ...]

@@ -64,8 +64,6 @@ class Policies:
 
 
 class _Current:
-    """The policies of this process and the file they come from."""
-
     def __init__(self) -> None:
         self.policies: Policies | None = None
         self.file = WatchedFile(settle_seconds=SETTLE_SECONDS)

@@ -33,7 +33,6 @@ class Slowdown:
         return cls(ref.error_level, ref.error_level_at, ref.slowed_seconds, ref.slowed_until)
 
     def seconds_at(self, now: datetime) -> float:
-        """Returns the interval that errors force at this moment."""
         return self.seconds if self.until is not None and now < self.until else 0.0
 
     def level_after_decay(self, now: datetime) -> float:

@@ -21,8 +21,6 @@ STARVED_SHARE = 4  # every fourth place goes to a starved match, if there is one
 
 @dataclass(frozen=True)
 class DueMatch:
-    """A match at a source that is due."""
-
     ref_id: int
     source_id: int
     priority: int  # 0 live, 1 imminent, 2 completed

@@ -33,8 +33,6 @@ class WindowPolicy:
 
 @dataclass(frozen=True)
 class CallWindow:
-    """The sum of a source's recent buckets."""
-
     calls: int = 0
     bad: int = 0
     retries: int = 0
@@ -51,7 +49,6 @@ def is_failing(window: CallWindow, policy: WindowPolicy) -> bool:
 
 
 def has_drifted(view: BreakerView, drift: DriftPolicy) -> bool:
-    """Returns whether the source counts as changed."""
     return view.failure_count > drift.failures
 
 

@@ -115,7 +115,6 @@ class ForwardProxy:
         return f"socks5://{HOST}:{self._server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
-        """Stops listening and closes every open connection."""
         server, self._server = self._server, None
         if server is not None:
             server.close()

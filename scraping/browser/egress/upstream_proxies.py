@@ -126,8 +126,6 @@ class ProxyPlan:
 
 @dataclass
 class _ProxyState:
-    """The record of a proxy at one source."""
-
     proxy: Proxy
     last_used: float = -math.inf
     no_answers: int = 0  # in a row
@@ -141,8 +139,6 @@ class _ProxyState:
 
 @dataclass(frozen=True)
 class FailureOutcome:
-    """The consequences of a failure."""
-
     rotates: bool  # the session ends, and with it the use of the proxy's address
     quarantined_until: float | None = None
 
@@ -211,7 +207,6 @@ class ProxyPool:
 
 
 def cause_of(error: BaseException) -> FailureCause:
-    """Returns the cause of a failed read."""
     if isinstance(error, Blocked):
         return FailureCause.REFUSED
     if isinstance(error, AuthExpired):
