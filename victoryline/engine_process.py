@@ -18,7 +18,7 @@ from monitoring.alerts.delivery import DeliveryThreads
 from scraping.scheduler.loop import SchedulerLoop, load_steps
 from scraping.worker.heartbeat import watch_thread
 from victoryline.configuration import Config
-from victoryline.lib.watchdog import Sign, StallLimits, Watchdog, end_children
+from victoryline.lib.watchdog import StallLimits, Watchdog, end_children
 
 # The kernel reports a killed parent once for each of its threads; these count as one signal.
 ONE_SIGNAL_SECONDS = 1.0
@@ -82,7 +82,7 @@ def start_scheduler(config: Config, holder: str, watchdog: Watchdog) -> Callable
     thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
     thread.start()
     watch_thread(watchdog, "the scheduler's thread", thread)
-    watchdog.watch(Sign(loop.pulse.reads("the scheduler"), stall_limits(config).store_seconds))
+    watchdog.watch(loop.pulse.reads("the scheduler"), stall_limits(config).store_seconds)
     deliveries = DeliveryThreads(configured(config))
     deliveries.start()
 

@@ -32,7 +32,7 @@ from scraping.signals import browser_replaced
 from scraping.worker.engine import Engine
 from scraping.worker.upkeep import CommandRunner, SessionRows, TokenWatch
 from victoryline.lib.availability import DATABASE_AWAY
-from victoryline.lib.watchdog import Pulse, Sign, StallLimits, Watchdog
+from victoryline.lib.watchdog import Pulse, StallLimits, Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -178,15 +178,16 @@ def watch_worker(
         for number, thread in enumerate(list(worker.workers), 1):
             yield f"worker thread {number}", thread
 
-    watchdog.watch(Sign(engine.steps, stall_limits.task_seconds))
-    watchdog.watch(Sign(_alive(threads), DEAD_THREAD_SECONDS))
+    watchdog.watch(engine.steps, stall_limits.task_seconds)
+    watchdog.watch(_alive(threads), DEAD_THREAD_SECONDS)
     watch_thread(watchdog, "the heartbeat", heartbeat)
-    watchdog.watch(Sign(heartbeat.pulse.reads("the heartbeat"), stall_limits.store_seconds))
+    watchdog.watch(heartbeat.pulse.reads("the heartbeat"), stall_limits.store_seconds)
     rounds = getattr(worker.broker, "rounds", None)
     if rounds is not None:
         # Reads the journal itself while Redis is unreachable, so it may wait for the database too.
-        watchdog.watch(Sign(lambda: {f"the consumer of {name}": rounds[name] for name in worker.consumers},
-                            stall_limits.store_seconds))  # fmt: skip
+        watchdog.watch(
+            lambda: {f"the consumer of {name}": rounds[name] for name in worker.consumers}, stall_limits.store_seconds
+        )
 
 
 def watch_loop(watchdog: Watchdog, loop: asyncio.AbstractEventLoop, stall_limits: StallLimits) -> None:
@@ -205,11 +206,11 @@ def watch_loop(watchdog: Watchdog, loop: asyncio.AbstractEventLoop, stall_limits
                 loop.call_soon_threadsafe(finish)
         return {"the event loop": done}
 
-    watchdog.watch(Sign(read, stall_limits.stall_seconds))
+    watchdog.watch(read, stall_limits.stall_seconds)
 
 
 def watch_thread(watchdog: Watchdog, name: str, thread: threading.Thread) -> None:
-    watchdog.watch(Sign(_alive({name: thread}.items), DEAD_THREAD_SECONDS))
+    watchdog.watch(_alive({name: thread}.items), DEAD_THREAD_SECONDS)
 
 
 def _alive(threads: Callable[[], Iterable[tuple[str, threading.Thread]]]) -> Callable[[], Mapping[str, Hashable]]:

@@ -27,7 +27,7 @@ from tests.factories import make_ref
 from tests.scraping.builders import engine_with, new_claim
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
-from victoryline.lib.watchdog import STALLED_EXIT_CODE, Pulse, Sign, StallLimits, Watchdog, stacks
+from victoryline.lib.watchdog import STALLED_EXIT_CODE, Pulse, StallLimits, Watchdog, stacks
 
 LIMITS = StallLimits(task_seconds=90, stall_seconds=30, store_seconds=50)
 
@@ -63,36 +63,28 @@ def checks(watchdog: Watchdog, clock: Clock, seconds: int) -> list[str]:
 class TestSigns:
     def test_a_loop_that_goes_round_is_left_alone(self, watchdog: Watchdog, clock: Clock) -> None:
         pulse = Pulse()
-        watchdog.watch(Sign(pulse.reads("the loop"), 3))
+        watchdog.watch(pulse.reads("the loop"), 3)
         for _ in range(10):
             pulse.beat()
             assert checks(watchdog, clock, 2) == ["", ""]
 
     def test_a_loop_that_stops_is_named_with_the_time(self, watchdog: Watchdog, clock: Clock) -> None:
         pulse = Pulse()
-        watchdog.watch(Sign(pulse.reads("the loop"), 3))
+        watchdog.watch(pulse.reads("the loop"), 3)
         assert checks(watchdog, clock, 4) == ["", "", "", "the loop has not moved for 3 s"]
 
     def test_a_removed_entry_is_forgotten(self, watchdog: Watchdog, clock: Clock) -> None:
         values: dict[str, int] = {"task 7": 1}
-        watchdog.watch(Sign(lambda: values, 3))
+        watchdog.watch(lambda: values, 3)
         checks(watchdog, clock, 3)
         del values["task 7"]
         checks(watchdog, clock, 1)
         values["task 7"] = 1
         assert checks(watchdog, clock, 3) == ["", "", ""]
 
-    def test_an_excuse_gives_the_whole_time_again(self, watchdog: Watchdog, clock: Clock) -> None:
-        excused = [True]
-        watchdog.watch(Sign(lambda: {"it": 1}, 3, excuse=lambda: excused[0]))
-        assert not any(checks(watchdog, clock, 5))
-        excused[0] = False
-        assert checks(watchdog, clock, 3)[0] == ""
-        assert any(checks(watchdog, clock, 2))
-
     def test_time_in_which_the_process_was_stopped_does_not_count(self, watchdog: Watchdog, clock: Clock) -> None:
         pulse = Pulse()
-        watchdog.watch(Sign(pulse.reads("the loop"), 30))
+        watchdog.watch(pulse.reads("the loop"), 30)
         checks(watchdog, clock, 20)
         clock.now += 3600
         assert watchdog.check() == ""
@@ -105,12 +97,12 @@ class TestSigns:
         def broken() -> dict[str, int]:
             raise RuntimeError("dictionary changed size during iteration")
 
-        watchdog.watch(Sign(broken, 1))
+        watchdog.watch(broken, 1)
         assert checks(watchdog, clock, 3) == ["", "", ""]
         assert "could not read a sign" in caplog.text
 
     def test_a_stop_has_an_end_and_signs_no_longer_count(self, watchdog: Watchdog, clock: Clock) -> None:
-        watchdog.watch(Sign(lambda: {"it": 1}, 1))
+        watchdog.watch(lambda: {"it": 1}, 1)
         watchdog.end_within(5)
         assert checks(watchdog, clock, 5) == [""] * 4 + ["the stop took longer than it may"]
 
@@ -119,7 +111,7 @@ class TestTasks:
     @pytest.mark.django_db
     def test_a_task_without_progress_hangs(self, watchdog: Watchdog, clock: Clock) -> None:
         engine = engine_with(ValueError("never read"))
-        watchdog.watch(Sign(engine.steps, 90))
+        watchdog.watch(engine.steps, 90)
         claim = new_claim(make_ref())
         with engine.holding(claim):
             assert not any(checks(watchdog, clock, 80))
@@ -236,7 +228,7 @@ class TestLastWords:
 STALLS = """
 import logging.config, subprocess, sys, threading, time
 from victoryline.lib import logs
-from victoryline.lib.watchdog import Pulse, Sign, Watchdog
+from victoryline.lib.watchdog import Pulse, Watchdog
 logging.config.dictConfig(logs.logging_config(level="INFO", format="json", service="test"))
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
 print(child.pid, flush=True)
@@ -244,17 +236,17 @@ def hangs_here():
     time.sleep(600)
 threading.Thread(target=hangs_here).start()
 watchdog = Watchdog(every_seconds=0.05)
-watchdog.watch(Sign(Pulse().reads("the loop"), 0.3))
+watchdog.watch(Pulse().reads("the loop"), 0.3)
 watchdog.start()
 """
 
 
 GOES_ROUND = """
 import time
-from victoryline.lib.watchdog import Pulse, Sign, Watchdog
+from victoryline.lib.watchdog import Pulse, Watchdog
 pulse = Pulse()
 watchdog = Watchdog(every_seconds=0.1)
-watchdog.watch(Sign(pulse.reads("the loop"), 1.0))
+watchdog.watch(pulse.reads("the loop"), 1.0)
 watchdog.start()
 while True:
     pulse.beat()

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
@@ -29,6 +29,8 @@ TOO_LARGE_EXIT_CODE = 76  # the same, by the memory guard
 LOG_SECONDS = 2.0
 FRAMES_SHOWN, STACKS_LENGTH = 12, 15_000
 
+Read = Callable[[], Mapping[str, Hashable]]  # returns values by name
+
 
 class Pulse:
     """Counts the completed rounds of a loop, failed ones included. The loop beats, the watchdog reads."""
@@ -39,20 +41,8 @@ class Pulse:
     def beat(self) -> None:
         self.rounds += 1
 
-    def reads(self, name: str) -> Callable[[], Mapping[str, Hashable]]:
+    def reads(self, name: str) -> Read:
         return lambda: {name: self.rounds}
-
-
-@dataclass(frozen=True)
-class Sign:
-    """Values that must keep changing: `read` returns them by name.
-
-    A value that stays the same for longer than `limit_seconds` means a stall, unless `excuse` returns True.
-    """
-
-    read: Callable[[], Mapping[str, Hashable]]
-    limit_seconds: float
-    excuse: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -63,19 +53,21 @@ class StallLimits:
 
 
 class Watchdog(threading.Thread):
-    """Checks the signs registered with `watch`, once started."""
+    """Checks the values registered with `watch`, once started."""
 
     def __init__(self, *, every_seconds: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name="watchdog", daemon=True)
         self._every_seconds, self._clock = every_seconds, clock
-        self._signs: list[Sign] = []
-        self._seen: dict[tuple[int, str], tuple[Hashable, float]] = {}  # value, and since when it is the same
+        # Each with its limit, and the values seen with the time since when they are the same.
+        self._signs: list[tuple[Read, float, dict[str, tuple[Hashable, float]]]] = []
         self._checked_at = clock()
         self._awake = 0.0
         self._end_at: float | None = None
 
-    def watch(self, sign: Sign) -> None:
-        self._signs = [*self._signs, sign]  # a new list: the thread may be in the middle of the old one
+    def watch(self, read: Read, limit_seconds: float) -> None:
+        """Watches values that must keep changing: the same value for longer than `limit_seconds` means a stall."""
+        # A new list: the thread may be in the middle of the old one.
+        self._signs = [*self._signs, (read, limit_seconds, {})]
 
     def end_within(self, seconds: float) -> None:
         """Sets the deadline of a stopping process; signs are no longer checked."""
@@ -94,25 +86,21 @@ class Watchdog(threading.Thread):
         self._checked_at = now
         if self._end_at is not None:
             return "the stop took longer than it may" if self._awake >= self._end_at else ""
-        return "; ".join(filter(None, (self._check_sign(number, sign) for number, sign in enumerate(self._signs))))
+        return "; ".join(stalled for sign in self._signs for stalled in self._stalled(*sign))
 
-    def _check_sign(self, number: int, sign: Sign) -> str:
+    def _stalled(self, read: Read, limit_seconds: float, seen: dict[str, tuple[Hashable, float]]) -> Iterator[str]:
         try:
-            values = dict(sign.read())
+            values = dict(read())
         except Exception:
             logger.exception("The watchdog could not read a sign and tries again", extra={"action": "watchdog_failed"})
-            return ""
-        for gone in [key for key in self._seen if key[0] == number and key[1] not in values]:
-            del self._seen[gone]
-        stalled = []
+            return
+        for name in seen.keys() - values.keys():
+            del seen[name]
         for name, value in values.items():
-            before, since = self._seen.get((number, name), (None, self._awake))
-            is_late = before == value and self._awake - since >= sign.limit_seconds
-            if is_late and not sign.excuse():
-                stalled.append(f"{name} has not moved for {self._awake - since:.0f} s")
-            elif is_late or before != value or (number, name) not in self._seen:
-                self._seen[number, name] = (value, self._awake)
-        return "; ".join(stalled)
+            if name not in seen or seen[name][0] != value:
+                seen[name] = (value, self._awake)
+            elif self._awake - seen[name][1] >= limit_seconds:
+                yield f"{name} has not moved for {self._awake - seen[name][1]:.0f} s"
 
 
 def replace_process(reason: str) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from argparse import ArgumentParser
 from pathlib import Path
@@ -69,7 +68,7 @@ class Command(BaseCommand):
 
 def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: Path) -> WorkerProcess:
     broker = install_broker(config.redis_url)
-    program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir, environ=os.environ)
+    program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir)
     if program is None:
         raise CommandError("No Chromium was found. `python manage.py doctor` says what to do.")
     browser = BrowserOptions(
