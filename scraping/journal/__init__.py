@@ -30,7 +30,6 @@ from scraping.journal.finish import (
 from scraping.journal.open import (
     NewTask,
     Opened,
-    PastRead,
     open_new,
     open_or_share,
     open_tasks,

@@ -13,7 +13,6 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import QuerySet, Sum
 
 from scraping.errors import ERROR_RULES, ScrapingError
+from scraping.journal.error_log import ErrorReport
 from scraping.models import Evidence, EvidenceKind, ScrapeError
 from scraping.readings import PAGE, AttemptEvidence, Document, evidence_of
 from victoryline.lib.redaction import clean_document
@@ -41,59 +41,51 @@ TOTAL_MB = 200  # the oldest evidence is deleted first
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True)
-class FailureKey:
-    """The failure that evidence belongs to: its group, its match, and a name for the file."""
-
-    fingerprint: str
-    match_id: int | None
-    name: str
-
-
-def store(error: BaseException, failure: FailureKey, *, is_final: bool, now: datetime) -> list[Evidence]:
-    """Writes the error's evidence to files and returns their rows, which `attach` saves.
+def store(report: ErrorReport, *, name: str, is_final: bool) -> list[Evidence]:
+    """Writes the error's evidence to files, named by `name`, and returns their rows, which `attach` saves.
 
     For a task that dies, a bug, and error classes that say so; none where there is enough already, or no room.
     """
+    error = report.error
     seen = evidence_of(error)
     is_wanted = is_final or not isinstance(error, ScrapingError)
     if isinstance(error, ScrapingError) and error.http_status != 429:  # that one was only asked for too soon
         is_wanted |= ERROR_RULES[error.error_class].keeps_evidence
     if not seen or not is_wanted:
         return []
-    known = set(_recent(failure, now).values_list("kind", flat=True))
+    known = set(_recent(report).values_list("kind", flat=True))
     if known and (not seen.screenshot or EvidenceKind.SCREENSHOT in known):
         return []
     try:
-        return _written(seen, failure, now)
+        return _written(seen, name, report.now)
     except (DatabaseError, InterfaceError):
         raise
     except Exception as reason:  # noqa: BLE001 - the failure itself must be written, even without its evidence
         logger.warning(
             "The evidence of a failure of %s could not be kept: %s; the failure itself is written",
-            failure.name,
+            name,
             reason,
             extra={"action": "evidence_not_kept"},
         )
         return []
 
 
-def attach(files: Sequence[Evidence], error: ScrapeError, failure: FailureKey, *, now: datetime) -> None:
+def attach(files: Sequence[Evidence], error: ScrapeError, report: ErrorReport) -> None:
     """Writes the rows in the failure's transaction. A set with a screenshot replaces one without."""
     if files:
-        _delete(list(_recent(failure, now)))
+        _delete(list(_recent(report)))
         for file in files:
             file.error = error
         Evidence.objects.bulk_create(files)
 
 
-def _recent(failure: FailureKey, now: datetime) -> QuerySet[Evidence]:
-    of_group = Evidence.objects.filter(created_at__gt=now - ONCE_IN, error__group__fingerprint=failure.fingerprint)
-    return of_group.filter(error__match=failure.match_id)
+def _recent(report: ErrorReport) -> QuerySet[Evidence]:
+    recent = Evidence.objects.filter(created_at__gt=report.now - ONCE_IN, error__match=report.match_id)
+    return recent.filter(error__group__fingerprint=report.fingerprint)
 
 
-def _written(seen: AttemptEvidence, failure: FailureKey, now: datetime) -> list[Evidence]:
-    stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', failure.name)[:60]}_{secrets.token_hex(4)}"
+def _written(seen: AttemptEvidence, name: str, now: datetime) -> list[Evidence]:
+    stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', name)[:60]}_{secrets.token_hex(4)}"
     files = [
         (
             EvidenceKind.PAGE if document.name == PAGE else EvidenceKind.ANSWER,

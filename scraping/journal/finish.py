@@ -103,47 +103,14 @@ class FailureNote:
 
 def retry_later(claim: Claim, note: FailureNote, *, at: datetime, is_charged: bool, now: datetime) -> None:
     """EXECUTING -> FAILED -> PENDING: the attempt failed, the next one is due at `at`."""
-    with transaction.atomic():
-        _leave_executing(
-            claim,
-            state=TaskState.PENDING,
-            stage=note.stage,
-            run_at=at,
-            hinted_at=None,
-            worker_id="",
-            charged_attempts=F("charged_attempts") + (1 if is_charged else 0),
-            error_class=note.error_class.value,
-            reason=note.reason[:REASON_LENGTH],
-            error=note.error,
-        )
-        crash_point("retry_later.left")
-        _write_failure(claim, note, TaskState.PENDING, now)
-        crash_point("retry_later.transitions")
-
-
-def put_off(claim: Claim, *, until: datetime) -> None:
-    """Gives a task back that was not tried; it is due again at `until`."""
-    _leave_executing(
-        claim, state=TaskState.PENDING, run_at=until, hinted_at=None, worker_id="", attempt=F("attempt") - 1
-    )
+    again = {"run_at": at, "hinted_at": None, "worker_id": ""}
+    _fail(claim, note, TaskState.PENDING, reason=note.reason, is_charged=is_charged, now=now, **again)
 
 
 def mark_dead(claim: Claim, note: FailureNote, *, reason: str, now: datetime) -> None:
     """EXECUTING -> FAILED -> DEAD: a dead letter, with everything that explains it."""
-    with transaction.atomic():
-        _leave_executing(
-            claim,
-            state=TaskState.DEAD,
-            stage=note.stage,
-            finished_at=now,
-            charged_attempts=F("charged_attempts") + (0 if note.error_class in OUR_FAULTS else 1),
-            error_class=note.error_class.value,
-            reason=reason[:REASON_LENGTH],
-            error=note.error,
-        )
-        crash_point("bury.left")
-        _write_failure(claim, note, TaskState.DEAD, now)
-        crash_point("bury.transitions")
+    is_charged = note.error_class not in OUR_FAULTS
+    _fail(claim, note, TaskState.DEAD, reason=reason, is_charged=is_charged, now=now, finished_at=now)
     task_died.send_robust(
         sender=ScrapeTask,
         task_id=claim.task_id,
@@ -154,15 +121,38 @@ def mark_dead(claim: Claim, note: FailureNote, *, reason: str, now: datetime) ->
     )
 
 
-def _write_failure(claim: Claim, note: FailureNote, to_state: TaskState, now: datetime) -> None:
-    history: dict[str, Any] = {
-        "attempt": claim.attempt,
-        "stage": note.stage,
-        "actor": claim.worker_id,
-        "reason": note.reason,
-    }
-    write_transition(claim.task_id, TaskState.EXECUTING, TaskState.FAILED, now=now, **history)
-    write_transition(claim.task_id, TaskState.FAILED, to_state, now=now, **history)
+def _fail(
+    claim: Claim, note: FailureNote, state: TaskState, *, reason: str, is_charged: bool, now: datetime, **columns: Any
+) -> None:
+    with transaction.atomic():
+        _leave_executing(
+            claim,
+            state=state,
+            stage=note.stage,
+            charged_attempts=F("charged_attempts") + int(is_charged),
+            error_class=note.error_class.value,
+            reason=reason[:REASON_LENGTH],
+            error=note.error,
+            **columns,
+        )
+        crash_point("fail.left")
+        for before, after in ((TaskState.EXECUTING, TaskState.FAILED), (TaskState.FAILED, state)):
+            write_transition(
+                *(claim.task_id, before, after),
+                attempt=claim.attempt,
+                stage=note.stage,
+                actor=claim.worker_id,
+                reason=note.reason,
+                now=now,
+            )
+        crash_point("fail.transitions")
+
+
+def put_off(claim: Claim, *, until: datetime) -> None:
+    """Gives a task back that was not tried; it is due again at `until`."""
+    _leave_executing(
+        claim, state=TaskState.PENDING, run_at=until, hinted_at=None, worker_id="", attempt=F("attempt") - 1
+    )
 
 
 def write_transition(task_id: int, before: str, after: str, *, reason: str, now: datetime, **columns: Any) -> None:

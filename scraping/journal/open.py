@@ -94,36 +94,27 @@ def open_or_share(new: Sequence[NewTask], *, now: datetime) -> dict[int, int]:
     raise RuntimeError(f"the tasks of {len(wanted.keys() - found.keys())} refs ended faster than they could be shared")
 
 
-@dataclass(frozen=True)
-class PastRead:
-    """A reading that was made without a task, while the database was unreachable."""
-
-    request_id: uuid.UUID
-    source_id: int
-    ref_id: int
-    worker_id: str
-    read_at: datetime
-
-
-def record_past_read(read: PastRead, *, now: datetime) -> bool:
-    """Writes the task of such a reading as done, in the transaction that writes its effects.
+def record_past_read(
+    request_id: uuid.UUID, *, source_id: int, ref_id: int, worker_id: str, read_at: datetime, now: datetime
+) -> bool:
+    """Writes the task of a reading made while the database was unreachable as done, in the transaction of its effects.
 
     Returns False where the task exists already: then its effects are in the database too.
     """
     _, is_new = ScrapeTask.objects.get_or_create(
-        request_id=read.request_id,
+        request_id=request_id,
         defaults={
-            "source_id": read.source_id,
-            "ref_id": read.ref_id,
+            "source_id": source_id,
+            "ref_id": ref_id,
             "resource": Resource.SCORECARD.value,
             "state": TaskState.SUCCESS,
             "stage": Stage.DONE,
             "attempt": 1,
             "fence": 1,
-            "run_at": read.read_at,
-            "worker_id": read.worker_id,
-            "created_at": read.read_at,
-            "started_at": read.read_at,
+            "run_at": read_at,
+            "worker_id": worker_id,
+            "created_at": read_at,
+            "started_at": read_at,
             "finished_at": now,
             "reason": READ_DURING_OUTAGE,
         },

@@ -107,11 +107,11 @@ def _is_new(update: Update, now: datetime) -> bool:
             "%s is no longer known: an update of it is left out", update.key, extra={"action": "update_refused"}
         )
         return False
-    read = journal.PastRead(
-        request_id=update.update_id,
+    return journal.record_past_read(
+        update.update_id,
         source_id=source_id,
         ref_id=update.ref_id,
         worker_id=update.worker_id,
         read_at=update.payload.captured_at,
+        now=now,
     )
-    return journal.record_past_read(read, now=now)

@@ -75,8 +75,7 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     decision = decide(failure, engine.policies.retry_for(source), now, _chance)
     note = _note(claim, error, engine, ref)
     report = _report(claim, error, source, ref, now)
-    failure_key = evidence.FailureKey(report.fingerprint, report.match_id, ref.key if ref else source.key)
-    files = evidence.store(error, failure_key, is_final=isinstance(decision, Dead), now=now)
+    files = evidence.store(report, name=ref.key if ref else source.key, is_final=isinstance(decision, Dead))
     with transaction.atomic():
         journal.keep(claim)
         crash_point("failure.kept")
@@ -93,7 +92,7 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
         crash_point("failure.counted")
         _settle(claim, note, decision, engine=engine, ref=ref, now=now)
         crash_point("failure.settled")
-        evidence.attach(files, error_log.record(report), failure_key, now=now)
+        evidence.attach(files, error_log.record(report), report)
     crash_point("failure.committed")
     if failure.error_class not in OUR_FAULTS:
         is_bad = failure.error_class in SOURCE_FAULTS

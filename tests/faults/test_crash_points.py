@@ -35,16 +35,9 @@ BEFORE_COMMIT = [
     *[("scorecard", point) for point in ("events.superseded", "events.written", "finish.effects")],
     *[("together", point) for point in ("claim.after", "finish.ended", "ingest.match", "ingest.ref", "ingest.applied")],
     *[("gap", point) for point in ("fill.ref", "fill.match", "finish.effects")],
-    *[
-        ("failing", point)
-        for point in ("failure.kept", "failure.counted", "retry_later.left", "retry_later.transitions")
-    ],
-    *[
-        ("failing", "failure.settled"),
-        ("dying", "bury.left"),
-        ("dying", "bury.transitions"),
-        ("dying", "failure.settled"),
-    ],
+    *[("failing", f"failure.{step}") for step in ("kept", "counted", "settled")],
+    *[(flow, point) for flow in ("failing", "dying") for point in ("fail.left", "fail.transitions")],
+    ("dying", "failure.settled"),
     *[("gone", "gone.completed"), ("gone", "gone.closed"), ("gone", "finish.effects")],
     *[("silent_worker", "rescue.taken"), ("silent_worker", "rescue.transitions")],
     *[("silent_worker_again", "rescue.taken"), ("silent_worker_again", "rescue.transitions")],
