@@ -143,17 +143,17 @@ def _page(job: ScrapeJob) -> dict[str, Any]:
         "state_colour": STATE_COLOURS[view.state.value],
         "is_open": job.finished_at is None,
         "counts": [
-            {"name": standing.value.replace("_", " "), "number": view.progress.counts[standing]}
+            {"name": standing.value.replace("_", " "), "number": view.counts[standing]}
             for standing in jobs.Standing
-            if view.progress.counts[standing]
+            if view.counts[standing]
         ],
         "items": [{"is": item, "colour": STANDING_COLOURS.get(item.standing.value, "default")} for item in items],
     }
 
 
 def _progress(job: ScrapeJob) -> str:
-    progress = _view(job).progress
-    return f"{progress.has_all} of {progress.expected}" if job.kind != JobKind.WATCH and progress.expected else "-"
+    view = _view(job)
+    return f"{view.has_all} of {view.expected}" if job.kind != JobKind.WATCH and view.expected else "-"
 
 
 @admin.register(ScrapeJob)

@@ -20,7 +20,6 @@ from scraping.jobs.progress import (
     ItemView,
     JobState,
     JobView,
-    Progress,
     Standing,
     document,
     summary,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 
 from scraping.models import OPEN_STATES, JobItem, JobKind, MatchLifecycle, ScrapeJob, ScrapeTask, TaskState
 from scraping.payloads import Resource
@@ -49,27 +49,6 @@ STANDINGS = {
 
 
 @dataclass(frozen=True)
-class Progress:
-    counts: Counter[Standing] = field(default_factory=Counter)
-
-    @property
-    def expected(self) -> int:
-        return self.counts.total()
-
-    @property
-    def has_all(self) -> int:
-        return sum(self.counts[one] for one in HAS_ALL)
-
-    @property
-    def is_open(self) -> bool:
-        return any(self.counts[one] for one in IS_OPEN)
-
-    @property
-    def percent(self) -> float:
-        return round(100 * self.has_all / self.expected, 1) if self.expected else 0.0
-
-
-@dataclass(frozen=True)
 class ItemView:
     """One match of a job."""
 
@@ -89,9 +68,21 @@ class ItemView:
 class JobView:
     job: ScrapeJob
     state: JobState
-    progress: Progress
+    counts: Counter[Standing]
     problem: str = ""  # why its expected matches are unknown
     items: Sequence[ItemView] = ()
+
+    @property
+    def expected(self) -> int:
+        return self.counts.total()
+
+    @property
+    def has_all(self) -> int:
+        return sum(self.counts[one] for one in HAS_ALL)
+
+    @property
+    def percent(self) -> float:
+        return round(100 * self.has_all / self.expected, 1) if self.expected else 0.0
 
     @property
     def missing(self) -> list[ItemView]:
@@ -100,8 +91,11 @@ class JobView:
 
 def view(job: ScrapeJob) -> JobView:
     """A job with all its matches."""
-    items = _items(job).order_by("pk")
-    seen = [_item(item) for item in items]
+    rows = JobItem.objects.filter(job=job).select_related("ref__source", "ref__match", "task")
+    rows = rows.defer(
+        "ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata", "task__error"
+    )
+    seen = [_item(item) for item in rows.order_by("pk")]
     return _view(job, Counter(item.standing for item in seen), _list_tasks([job.pk]).get(job.pk), seen)
 
 
@@ -124,22 +118,14 @@ def views(jobs: Iterable[ScrapeJob]) -> list[JobView]:
 def _view(
     job: ScrapeJob, counts: Counter[Standing], list_task: ScrapeTask | None, items: Sequence[ItemView]
 ) -> JobView:
-    progress = Progress(counts)
     if job.discovered_at is None and job.kind != JobKind.WATCH:
         is_open = list_task is None or list_task.state in OPEN_STATES
         state = JobState.DISCOVERING if is_open else JobState.FAILED
-        return JobView(job, state, progress, problem=list_task.reason if list_task else "")
-    if job.kind == JobKind.WATCH or progress.is_open:
-        return JobView(job, JobState.RUNNING, progress, items=items)
-    is_complete = progress.has_all == progress.expected
-    return JobView(job, JobState.COMPLETE if is_complete else JobState.INCOMPLETE, progress, items=items)
-
-
-def _items(job: ScrapeJob) -> QuerySet[JobItem]:
-    rows = JobItem.objects.filter(job=job).select_related("ref__source", "ref__match", "task")
-    return rows.defer(
-        "ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata", "task__error"
-    )
+        return JobView(job, state, counts, problem=list_task.reason if list_task else "")
+    if job.kind == JobKind.WATCH or any(counts[one] for one in IS_OPEN):
+        return JobView(job, JobState.RUNNING, counts, items=items)
+    is_complete = sum(counts[one] for one in HAS_ALL) == counts.total()
+    return JobView(job, JobState.COMPLETE if is_complete else JobState.INCOMPLETE, counts, items=items)
 
 
 def _list_tasks(job_ids: Sequence[int]) -> dict[int, ScrapeTask]:
@@ -192,7 +178,7 @@ def _reason(item: JobItem, standing: Standing) -> str:
 
 
 def summary(view: JobView) -> dict[str, Any]:
-    job, progress = view.job, view.progress
+    job = view.job
     return {
         "id": job.pk,
         "kind": job.kind,
@@ -204,28 +190,28 @@ def summary(view: JobView) -> dict[str, Any]:
         "started_at": as_utc_iso(job.created_at),
         "discovered_at": _time(job.discovered_at),
         "finished_at": _time(job.finished_at),
-        "expected": progress.expected,
-        **{standing.value: progress.counts[standing] for standing in Standing},
-        "percent": progress.percent,
+        "expected": view.expected,
+        **{standing.value: view.counts[standing] for standing in Standing},
+        "percent": view.percent,
         "problem": view.problem,
     }
 
 
 def document(view: JobView) -> dict[str, Any]:
-    return {**summary(view), "missing": [_missing(item) for item in view.missing]}
-
-
-def _missing(item: ItemView) -> dict[str, Any]:
-    return {
-        "key": item.key,
-        "title": item.title,
-        "url": item.url,
-        "state": item.standing.value,
-        "reason": item.reason,
-        "attempts": item.attempts,
-        "next_attempt_at": _time(item.next_attempt_at),
-        "task_id": item.task_id,
-    }
+    missing = [
+        {
+            "key": item.key,
+            "title": item.title,
+            "url": item.url,
+            "state": item.standing.value,
+            "reason": item.reason,
+            "attempts": item.attempts,
+            "next_attempt_at": _time(item.next_attempt_at),
+            "task_id": item.task_id,
+        }
+        for item in view.missing
+    ]
+    return {**summary(view), "missing": missing}
 
 
 def _time(moment: datetime | None) -> str | None:

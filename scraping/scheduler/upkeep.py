@@ -75,14 +75,14 @@ def close_finished_jobs(now: datetime) -> int:
     """Closes jobs whose last task has ended, and keeps the outcome of each match before retention removes its task."""
     closed = jobs.views(jobs.close_finished(now=now))
     for one in closed:
-        progress, is_good = one.progress, one.state is jobs.JobState.COMPLETE
+        is_good = one.state is jobs.JobState.COMPLETE
         logger.log(
             logging.INFO if is_good else logging.ERROR,
             "Job %d ended %s: %d of %d matches are there (%s)%s",
             one.job.pk,
             one.state.value,
-            progress.has_all,
-            progress.expected,
+            one.has_all,
+            one.expected,
             one.job.name,
             "" if is_good else "; see the job in the admin, and retry what failed when the cause is gone",
             extra={"action": "job_ended", "job_id": one.job.pk},

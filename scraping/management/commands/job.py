@@ -133,17 +133,16 @@ class Command(BaseCommand):
 
 
 def progress_line(view: jobs.JobView) -> str:
-    progress = view.progress
     if view.state in (jobs.JobState.DISCOVERING, jobs.JobState.FAILED):
         state = "listing its matches" if view.state is jobs.JobState.DISCOVERING else "its matches are unknown"
         return f"{state}: {view.problem}" if view.problem else state
-    filled = round(BAR_WIDTH * progress.percent / 100)
+    filled = round(BAR_WIDTH * view.percent / 100)
     counted = ", ".join(
-        f"{progress.counts[one]} {COUNT_LABELS.get(one, one.value.replace('_', ' '))}"
+        f"{view.counts[one]} {COUNT_LABELS.get(one, one.value.replace('_', ' '))}"
         for one in jobs.Standing
-        if progress.counts[one]
+        if view.counts[one]
     )
-    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {progress.has_all} of {progress.expected}: {counted}"
+    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {view.has_all} of {view.expected}: {counted}"
 
 
 def _view(job_id: int) -> jobs.JobView:

@@ -79,12 +79,12 @@ def record_success(
     """Counts a successful call. The common case (closed, no failures) is one UPDATE, and none for the source."""
     task = str(task_id)
     if ref is not None and not count_success_of_closed([ref.pk]):
-        good = {"total_calls": F("total_calls") + 1, "total_successes": F("total_successes") + 1}
         swap(
             row_of_ref(ref),
             lambda view: machine.after_success(view, task, policies.breaker, now),
             now=now,
-            counted=good,
+            total_calls=F("total_calls") + 1,
+            total_successes=F("total_successes") + 1,
         )
     of_source: Breaker | None = getattr(source, "breaker", None)
     if of_source is None:
@@ -123,16 +123,19 @@ def record_failure(
 ) -> BreakerView | None:
     """Counts a failure caused by the source. Returns the ref's breaker, which may be open now."""
 
-    def failed(view: BreakerView) -> BreakerView:
-        return machine.after_failure(view, str(task_id), policies.breaker, now, why)
-
     def source_failed(view: BreakerView) -> BreakerView:
         return machine.after_failure(view, str(task_id), _source_policy(view, policies), now, why)
 
     view = None
     if ref is not None:
-        bad = {"total_calls": F("total_calls") + 1, "total_failures": F("total_failures") + 1, "last_failure_time": now}
-        view = swap(row_of_ref(ref), failed, now=now, counted=bad)
+        view = swap(
+            row_of_ref(ref),
+            lambda view: machine.after_failure(view, str(task_id), policies.breaker, now, why),
+            now=now,
+            total_calls=F("total_calls") + 1,
+            total_failures=F("total_failures") + 1,
+            last_failure_time=now,
+        )
     for row in Breaker.objects.filter(source_id=source_id, state=BreakerState.HALF_OPEN):
         swap(row, keep_drift_count(source_failed), now=now)
     return view

@@ -9,12 +9,11 @@ from scraping.matches import poll_times
 from scraping.models import Breaker, MatchRef, Source
 from scraping.policies import breaker as machine
 from scraping.policies.breaker import BreakerView
-from scraping.recovery.breakers.rows import Change, Operator, row_of_ref, row_of_source, swap
+from scraping.recovery.breakers.rows import Change, row_of_ref, row_of_source, swap
 from scraping.signals import breaker_operated
 from victoryline.lib.operators import OperationRefused
 
 LONGEST_MINUTES = 1440
-REQUESTED = "requested by an operator"
 
 
 class BreakerOperationRefused(OperationRefused):
@@ -42,20 +41,19 @@ def force_open(row: Breaker, *, minutes: float, reason: str, actor: str, now: da
     """Blocks every request until the end of the override; afterwards probes decide."""
     until = _checked_end(minutes, reason, now)
     forced = machine.forced_open(until, f"{reason.strip()} (by {actor})")
-    return _operate(row, "breaker_force_open", lambda _: forced, Operator(actor, reason), now=now, until=until)
+    return _operate(row, "breaker_force_open", lambda _: forced, actor, now, reason=reason, until=until)
 
 
 def force_closed(row: Breaker, *, minutes: float, reason: str, actor: str, now: datetime) -> BreakerView:
     """Lets every request through until the end of the override; afterwards counting starts from zero."""
     until = _checked_end(minutes, reason, now)
     forced = machine.forced_closed(until, f"{reason.strip()} (by {actor})")
-    return _operate(row, "breaker_force_closed", lambda _: forced, Operator(actor, reason), now=now, until=until)
+    return _operate(row, "breaker_force_closed", lambda _: forced, actor, now, reason=reason, until=until)
 
 
 def reset(row: Breaker, *, actor: str, now: datetime) -> BreakerView:
     """Closes the breaker, clears its failure count and ends any override."""
-    closed = machine.closed(f"reset by {actor}")
-    return _operate(row, "breaker_reset", lambda _: closed, Operator(actor, REQUESTED), now=now)
+    return _operate(row, "breaker_reset", lambda _: machine.closed(f"reset by {actor}"), actor, now)
 
 
 def probe_now(row: Breaker, *, actor: str, now: datetime) -> BreakerView:
@@ -66,7 +64,7 @@ def probe_now(row: Breaker, *, actor: str, now: datetime) -> BreakerView:
             raise BreakerOperationRefused(f"{row.name} is closed: every request passes, so there is nothing to probe")
         return view if view.state == machine.HALF_OPEN else machine.half_opened(f"probes requested by {actor}")
 
-    return _operate(row, "breaker_probe", change, Operator(actor, REQUESTED), now=now)
+    return _operate(row, "breaker_probe", change, actor, now)
 
 
 def _checked_end(minutes: float, reason: str, now: datetime) -> datetime:
@@ -78,14 +76,20 @@ def _checked_end(minutes: float, reason: str, now: datetime) -> datetime:
 
 
 def _operate(
-    row: Breaker, action: str, change: Change, operator: Operator, *, now: datetime, until: datetime | None = None
+    row: Breaker,
+    action: str,
+    change: Change,
+    actor: str,
+    now: datetime,
+    *,
+    reason: str = "requested by an operator",
+    until: datetime | None = None,
 ) -> BreakerView:
-    view = swap(row, change, now=now, operator=operator)
+    forced = {"forced_reason": reason[:200], "forced_by": actor[:150]} if until else {}
+    view = swap(row, change, now=now, actor=actor, **forced)
     if row.ref_id is not None and action != "breaker_force_open":
         # Its next poll was postponed to the end of the open state.
         poll_times.make_due(MatchRef.objects.filter(pk=row.ref_id, next_poll_at__isnull=False), now)
         journal.make_tasks_due(row.ref_id, now=now)
-    breaker_operated.send_robust(
-        sender=Breaker, name=row.name, action=action, until=until, reason=operator.reason, actor=operator.name
-    )
+    breaker_operated.send_robust(sender=Breaker, name=row.name, action=action, until=until, reason=reason, actor=actor)
     return view

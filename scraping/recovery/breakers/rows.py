@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -23,18 +23,6 @@ SIGNALS = {OPEN: breaker_opened, HALF_OPEN: breaker_half_opened, CLOSED: breaker
 EVENTS = {OPEN: "circuit_opened", HALF_OPEN: "circuit_half_open", CLOSED: "circuit_closed"}
 
 Change = Callable[[BreakerView], BreakerView]
-
-
-@dataclass(frozen=True)
-class Operator:
-    """The operator who overrides the breaker, with the reason; empty for automatic changes."""
-
-    name: str = ""
-    reason: str = ""
-
-
-AUTOMATIC = Operator()
-NOTHING: Mapping[str, Any] = {}
 
 
 def view_of(row: Breaker) -> BreakerView:
@@ -68,39 +56,34 @@ def fetch(pk: int) -> Breaker:
     return Breaker.objects.get(pk=pk)
 
 
-def swap(
-    row: Breaker, change: Change, *, now: datetime, operator: Operator = AUTOMATIC, counted: Mapping[str, Any] = NOTHING
-) -> BreakerView:
-    """Applies a change to the current row, together with the columns in `counted`, and updates `row` in place."""
+def swap(row: Breaker, change: Change, *, now: datetime, actor: str = "", **columns: Any) -> BreakerView:
+    """Applies a change to the current row, together with these columns, and updates `row` in place.
+
+    `actor`: the operator who overrides the breaker; empty for automatic changes.
+    """
     for _ in range(SWAP_TRIES):
         seen = fetch(row.pk)
         before = view_of(seen)
         after = change(before)
-        is_changed = after != before or bool(counted)
-        columns = {**_columns_of(after), **_consequences(before, after, now, operator), **counted}
+        written = _columns_of(after)
+        changed: dict[str, Any] = {}
+        if (after.state, after.forced) != (before.state, before.forced):
+            changed["last_state_change"] = now
+        if after.state == OPEN and before.state != OPEN:
+            changed["total_opens"] = F("total_opens") + 1
+        if not after.forced:
+            changed |= {"forced_reason": "", "forced_by": ""}
         rows = Breaker.objects.filter(pk=seen.pk, version=seen.version)
-        if not is_changed or rows.update(**columns, version=F("version") + 1):
-            for name, value in _columns_of(after).items():
+        is_same = after == before and not columns
+        if is_same or rows.update(**(written | changed | columns), version=F("version") + 1):
+            for name, value in written.items():
                 setattr(row, name, value)
-            _announce(seen, before, after, operator)
+            _announce(seen, before, after, actor)
             return after
     raise RuntimeError(f"breaker {row.name} changed {SWAP_TRIES} times while it was being updated")
 
 
-def _consequences(before: BreakerView, after: BreakerView, now: datetime, operator: Operator) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
-    if (after.state, after.forced) != (before.state, before.forced):
-        columns["last_state_change"] = now
-    if after.state == OPEN and before.state != OPEN:
-        columns["total_opens"] = F("total_opens") + 1
-    if not after.forced:
-        columns |= {"forced_reason": "", "forced_by": ""}
-    elif operator.name:
-        columns |= {"forced_reason": operator.reason[:200], "forced_by": operator.name[:150]}
-    return columns
-
-
-def _announce(row: Breaker, before: BreakerView, after: BreakerView, operator: Operator) -> None:
+def _announce(row: Breaker, before: BreakerView, after: BreakerView, actor: str) -> None:
     if after.state == before.state:
         return
     match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=row.ref_id) if row.ref_id else None
@@ -122,5 +105,5 @@ def _announce(row: Breaker, before: BreakerView, after: BreakerView, operator: O
         match_id=match_id,
         source_id=row.source_id,
         reason=after.reason,
-        actor=operator.name,
+        actor=actor,
     )

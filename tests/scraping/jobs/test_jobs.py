@@ -65,7 +65,7 @@ def once(outcomes: Any) -> ScrapeJob:
 
 
 def counts(job: ScrapeJob) -> dict[str, int]:
-    return {standing.value: number for standing, number in look(job).progress.counts.items()}
+    return {standing.value: number for standing, number in look(job).counts.items()}
 
 
 class TestStart:
@@ -174,7 +174,7 @@ class TestDiscovery:
             make_due()
         close_finished_jobs(timezone.now())
         view = look(job)
-        assert (view.state, view.progress.expected) == (JobState.FAILED, 0)
+        assert (view.state, view.expected) == (JobState.FAILED, 0)
         assert said in view.problem
         assert job.finished_at is not None
         assert not Match.objects.exists()
@@ -213,7 +213,7 @@ class TestRound:
         close_finished_jobs(timezone.now())
         view = look(job)
         assert sorted(reader.read_ids) == sorted(IDS)
-        assert (view.state, view.progress.percent, view.missing) == (JobState.COMPLETE, 100.0, [])
+        assert (view.state, view.percent, view.missing) == (JobState.COMPLETE, 100.0, [])
         assert job.finished_at is not None
         assert set(Match.objects.values_list("status", flat=True)) == {Status.COMPLETED.value}
         assert MatchEvent.objects.filter(is_current=True).count() == 20
@@ -245,7 +245,7 @@ class TestRound:
         (missing,) = view.missing
         assert (missing.key, missing.title) == (f"sofascore_{IDS[3]}", f"Home {IDS[3]} v Away")
         assert "the page has changed" in missing.reason
-        assert view.progress.percent == 90.0
+        assert view.percent == 90.0
 
     def test_shows_when_a_failed_match_is_tried_again(self) -> None:
         job, reader = start(), RoundReader(outcomes={IDS[0]: Transient("timeout")})
@@ -489,7 +489,7 @@ class TestViews:
         first.refresh_from_db()
         with django_assert_num_queries(2):
             many = jobs.views([first, second])
-        assert [one.progress.counts for one in many] == [look(first).progress.counts, look(second).progress.counts]
+        assert [one.counts for one in many] == [look(first).counts, look(second).counts]
         assert [one.state for one in many] == [look(first).state, look(second).state]
 
 
