@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from scraping.errors import ErrorClass
-from scraping.models import OPEN_STATES, ScrapeTask, TaskState, TaskTransition
+from scraping.journal.finish import write_transition
+from scraping.models import OPEN_STATES, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.signals import task_retried
 from victoryline.lib.crash import crash_point
@@ -125,15 +127,8 @@ def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
             if not reopened:
                 return "it was changed by another process at the same moment"
             crash_point("retry.reopened")
-            TaskTransition.objects.create(
-                task=task,
-                from_state=task.state,
-                to_state=TaskState.PENDING,
-                at=now,
-                attempt=task.attempt,
-                actor=actor,
-                reason="retried by hand",
-            )
+            history: dict[str, Any] = {"attempt": task.attempt, "actor": actor, "reason": "retried by hand"}
+            write_transition(task.pk, task.state, TaskState.PENDING, now=now, **history)
     except IntegrityError:
         return OPEN_ALREADY
     return ""

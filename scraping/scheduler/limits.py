@@ -58,19 +58,16 @@ def allowed_by_breakers(due: QuerySet[ScrapeTask], *, hinted_after: datetime, no
         return due
     probes: list[int] = []
     for source_id, (limit, holders) in limits.items():
-        probes += _probes(due.filter(source_id=source_id), limit, holders, hinted_after)
+        if not limit:
+            continue
+        of_source = due.filter(source_id=source_id).order_by("priority", "run_at")
+        waiting = list(of_source.values_list("pk", flat=True)[: limit + len(holders)])
+        hinted = ScrapeTask.objects.filter(state=TaskState.PENDING, hinted_at__gt=hinted_after, source_id=source_id)
+        taken = holders | set(hinted.values_list("pk", flat=True))
+        # Tasks that hold a permit already (their worker died), and as many others as permits are left.
+        probes += [pk for pk in waiting if pk in holders]
+        probes += [pk for pk in waiting if pk not in holders][: max(0, limit - len(taken))]
     return due.filter(~Q(source_id__in=list(limits)) | Q(pk__in=probes))
-
-
-def _probes(due: QuerySet[ScrapeTask], limit: int, holders: frozenset[int], hinted_after: datetime) -> list[int]:
-    """Returns the tasks that hold a permit already (their worker died), and as many others as permits are left."""
-    waiting = list(due.order_by("priority", "run_at").values_list("pk", "source_id")[: limit + len(holders)])
-    if not limit or not waiting:
-        return []
-    hinted = ScrapeTask.objects.filter(state=TaskState.PENDING, hinted_at__gt=hinted_after, source_id=waiting[0][1])
-    taken = holders | set(hinted.values_list("pk", flat=True))
-    others = [pk for pk, _ in waiting if pk not in holders]
-    return [pk for pk, _ in waiting if pk in holders] + others[: max(0, limit - len(taken))]
 
 
 # Concurrency
@@ -130,22 +127,24 @@ def _under_way(hinted_after: datetime) -> tuple[Counter[int], Counter[int]]:
 # Retry budget
 
 
-def within_retry_budget(ids: Sequence[int], *, now: datetime) -> list[int]:
+def within_retry_budget(due: Sequence[DueTask], *, now: datetime) -> list[DueTask]:
     """Returns these due tasks, in their order, without the retries that exceed their source's budget.
 
     Such a retry waits until its match would be polled anyway, or for a minute (see `policies/retry_budget.py`).
     """
-    retries = _retries(ids, now)
+    retries = _retries([task_id for task_id, _, _ in due], now)
     if not retries:
-        return list(ids)
-    left = _retries_left(set(retries.values()), now)
+        return list(due)
+    left = _retries_left({source_id for task_id, source_id, _ in due if task_id in retries}, now)
     held: Counter[int] = Counter()
     chosen = []
-    for task_id in ids:
-        source_id = retries.get(task_id)
-        if source_id is None or left[source_id] > 0:
-            chosen.append(task_id)
-            left[source_id or 0] -= 1
+    for task in due:
+        task_id, source_id, _ = task
+        if task_id not in retries:
+            chosen.append(task)
+        elif left[source_id] > 0:
+            chosen.append(task)
+            left[source_id] -= 1
         else:
             held[source_id] += 1
     for source_id, number in held.items():
@@ -163,11 +162,11 @@ def within_retry_budget(ids: Sequence[int], *, now: datetime) -> list[int]:
     return chosen
 
 
-def _retries(ids: Sequence[int], now: datetime) -> dict[int, int]:
-    """Returns the sources of those tasks that are retries on top of the schedule."""
+def _retries(ids: Sequence[int], now: datetime) -> set[int]:
+    """Returns those of the tasks that are retries on top of the schedule."""
     tried = ScrapeTask.objects.filter(pk__in=ids, charged_attempts__gt=0).annotate(scheduled_at=F("ref__next_poll_at"))
     return {
-        task.pk: task.source_id
+        task.pk
         for task in tried.defer("error")
         if is_retry(
             charged_attempts=task.charged_attempts,

@@ -134,21 +134,16 @@ def restart_scrapers(now: datetime) -> int:
     for scraper in [one for one in worn if one.ref_id not in spared][:RESTARTS_AT_ONCE]:
         if scrapers.restart(scraper, reason=reasons[scraper], now=now):
             restarted += 1
-            _log_restart(scraper, reasons[scraper])
+            logger.warning(
+                "The scraper of %s (%s) was replaced: %s; last update %s. The next one goes on from %s",
+                scraper.ref.key,
+                scraper.ref.url,
+                reasons[scraper],
+                scraper.last_update_time or "none of its own",
+                ", ".join(f"{name} {value}" for name, value in scrapers.position_of(scraper.ref).items()),
+                extra={"action": "scraper_restarted", "match_id": scraper.ref.key, "scraper_id": str(scraper.pk)},
+            )
     return restarted
-
-
-def _log_restart(scraper: Scraper, reason: str) -> None:
-    position = scrapers.position_of(scraper.ref)
-    logger.warning(
-        "The scraper of %s (%s) was replaced: %s; last update %s. The next one goes on from %s",
-        scraper.ref.key,
-        scraper.ref.url,
-        reason,
-        scraper.last_update_time or "none of its own",
-        ", ".join(f"{name} {value}" for name, value in position.items()),
-        extra={"action": "scraper_restarted", "match_id": scraper.ref.key, "scraper_id": str(scraper.pk)},
-    )
 
 
 def _restart_reason(scraper: Scraper, limits: Policies, memory_bytes: float, now: datetime) -> str:

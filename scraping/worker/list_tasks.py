@@ -23,7 +23,7 @@ from scraping.journal import Claim, error_log
 from scraping.matches import discovery, pairing
 from scraping.models import ScrapeJob, Source, Stage
 from scraping.payloads import DiscoveredMatch
-from scraping.readings import Document, Reading, ReadMode, RefInfo, Site, evidence_from
+from scraping.readings import Document, Reading, ReadMode, RefInfo, evidence_from
 from scraping.recovery import breakers
 from scraping.sources import adapter_for
 from scraping.sources.base import Adapter, ListPlan
@@ -73,10 +73,7 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
     job, source = ScrapeJob.objects.get(pk=claim.job_id), load_source(claim, engine)
     adapter, asked = adapter_for(source.adapter_key), job.parameters["round"]
     try:
-        visits_from = engine.traffic.visits_from(source.pk, timezone.now())
-        reading = engine.reader.planned_list(
-            source.site, adapter.round_plan(source.base_url, asked), visits_from=visits_from
-        )
+        reading = _read_list(source, adapter.round_plan(source.base_url, asked), engine)
     except Gone as gone:  # a misspelt round; no match has ended
         raise PayloadRejected(f"the source knows nothing of {job.name}: {gone}", url=gone.url) from gone
     with evidence_from(reading):
@@ -88,6 +85,11 @@ def scrape_round(claim: Claim, engine: Engine) -> None:
         error_log.resolve_task(claim.task_id, now=now)
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     logger.info("%s: %d matches, %d to be read", job.name, len(found), opened, extra={"action": "round_discovered"})
+
+
+def _read_list(source: Source, plan: ListPlan, engine: Engine) -> Reading:
+    visits_from = engine.traffic.visits_from(source.pk, timezone.now())
+    return engine.reader.planned_list(source.site, plan, visits_from=visits_from)
 
 
 def _read_fixtures(
@@ -137,9 +139,7 @@ def _read_day(
 
 def _read_lists(source: Source, adapter: Adapter, plan: ListPlan, engine: Engine, day: date) -> list[Reading]:
     """Reads the list of a day, and the lists that it names."""
-    site = source.site
-    visits_from = engine.traffic.visits_from(source.pk, timezone.now())
-    readings = [engine.reader.planned_list(site, plan, visits_from=visits_from)]
+    readings = [_read_list(source, plan, engine)]
     while True:
         with evidence_from(readings[-1]):
             requests = adapter.more_fixtures(readings, source.base_url, day)
@@ -147,20 +147,18 @@ def _read_lists(source: Source, adapter: Adapter, plan: ListPlan, engine: Engine
             return readings
         if len(readings) == MAX_FIXTURE_LISTS:
             raise SchemaBreak(f"the lists of {day} do not end: {len(readings)} were read", url=plan.url)
-        readings.append(_read_named_lists(site, replace(plan, requests=requests), engine, visits_from))
+        readings.append(_read_named_lists(source, replace(plan, requests=requests), engine))
 
 
-def _read_named_lists(site: Site, plan: ListPlan, engine: Engine, visits_from: datetime | None) -> Reading:
+def _read_named_lists(source: Source, plan: ListPlan, engine: Engine) -> Reading:
     """Reads lists that another one names. A missing list counts as empty and does not fail the others."""
     try:
-        return engine.reader.planned_list(site, plan, visits_from=visits_from)
+        return _read_list(source, plan, engine)
     except Gone as error:
         if len(plan.requests) == 1:
             (request,) = plan.requests
             gone = Document(request.name, request.url, error.http_status or NOT_FOUND, "", b"")
             return Reading(RefInfo("", request.url), ReadMode.DIRECT, timezone.now(), {request.name: gone})
-    single = [
-        _read_named_lists(site, replace(plan, requests=(request,)), engine, visits_from) for request in plan.requests
-    ]
+    single = [_read_named_lists(source, replace(plan, requests=(request,)), engine) for request in plan.requests]
     documents = {name: document for reading in single for name, document in reading.documents.items()}
     return replace(single[-1], documents=documents)
