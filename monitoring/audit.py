@@ -5,16 +5,17 @@ The entry of a recovery action is open when it is written and closed by `recover
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from django.db.models import Prefetch
+
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange
 from monitoring.queries import live_ages, percentile, workers_at_work
-from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef
+from scraping.models import Breaker, BreakerState, Match, MatchRef
 
 # SO-6: a recovery is evaluated by the state reached within this time.
 EVALUATED_AFTER = timedelta(seconds=120)
@@ -49,59 +50,32 @@ ACTIONS: Mapping[str, OutcomeRule] = {
     RETRY: OutcomeRule.BY_TASK,
 }
 MATCH_COLUMNS = (
-    *("pk", "lifecycle", "scraper_status", "silence_rung", "consecutive_failure_count"),
+    *("lifecycle", "scraper_status", "silence_rung", "consecutive_failure_count"),
     *("last_scraper_update", "created_at"),
 )
 REF_COLUMNS = ("match_id", "source__key", "captured_at", "polling_interval_seconds", "slowed_until", "called_in_at")
 
 
-@dataclass(frozen=True)
-class SourceContext:
-    """A match at one of its sources."""
-
-    key: str
-    read_at: datetime | None = None
-    interval: float = 0.0
-    is_slowed: bool = False
-    is_fallback: bool = False  # polled only because another source is silent
+def read_matches(ids: Collection[int]) -> dict[int, Match]:
+    """Returns existing matches by id, with their watched references; two queries for any number of matches."""
+    watched = MatchRef.objects.filter(is_watched=True).select_related("source").only(*REF_COLUMNS).order_by("pk")
+    matches = Match.objects.only(*MATCH_COLUMNS).prefetch_related(Prefetch("refs", watched))
+    return matches.in_bulk(list(ids))
 
 
-@dataclass(frozen=True)
-class MatchContext:
-    """The columns of a match that show whether a recovery has helped it."""
-
-    sources: tuple[SourceContext, ...] = ()
-    lifecycle: str = MatchLifecycle.ACTIVE
-    scraper_status: str = ""
-    rung: int = 0
-    error_count: int = 0
-    read_at: datetime | None = None
-    known_since: datetime | None = None
-
-    def as_document(self, now: datetime) -> dict[str, Any]:
-        read = self.read_at or self.known_since
-        return {
-            "age_s": round(max(0.0, (now - read).total_seconds()), 1) if read else None,
-            "rung": self.rung,
-            "scraper_status": self.scraper_status,
-            "lifecycle": self.lifecycle,
-            "error_count": self.error_count,
-            "interval_s": min((source.interval for source in self.sources), default=None),
-            "sources": [source.key for source in self.sources],
-        }
-
-
-def match_contexts(ids: Collection[int], now: datetime) -> dict[int, MatchContext]:
-    """Returns contexts by match id, without matches that are deleted; two queries for any number of matches."""
-    if not ids:
-        return {}
-    sources = defaultdict(list)
-    refs = MatchRef.objects.filter(match_id__in=ids, is_watched=True).order_by("pk").values_list(*REF_COLUMNS)
-    for match_id, key, read_at, interval, slowed_until, called_in_at in refs:
-        is_slowed = slowed_until is not None and slowed_until > now
-        sources[match_id].append(SourceContext(key, read_at, interval, is_slowed, called_in_at is not None))
-    matches = Match.objects.filter(pk__in=ids).values_list(*MATCH_COLUMNS)
-    return {pk: MatchContext(tuple(sources[pk]), *columns) for pk, *columns in matches}
+def match_document(match: Match, now: datetime) -> dict[str, Any]:
+    """Returns the columns of a match that show whether a recovery has helped it."""
+    refs = match.refs.all()
+    read = match.last_scraper_update or match.created_at
+    return {
+        "age_s": round(max(0.0, (now - read).total_seconds()), 1),
+        "rung": match.silence_rung,
+        "scraper_status": match.scraper_status,
+        "lifecycle": match.lifecycle,
+        "error_count": match.consecutive_failure_count,
+        "interval_s": min((ref.polling_interval_seconds for ref in refs), default=None),
+        "sources": [ref.source.key for ref in refs],
+    }
 
 
 @dataclass(frozen=True)
@@ -158,12 +132,12 @@ def record(
     if outcome is None:
         outcome = AuditOutcome.SUCCESS if rule is OutcomeRule.IMMEDIATE else AuditOutcome.PENDING
     if before is None:
-        known = match_contexts([match_id], now) if match_id else {}
-        match_id = next(iter(known), None)  # the id of a deleted match would make the sender's commit fail
+        match = read_matches([match_id]).get(match_id) if match_id else None
+        match_id = match.pk if match else None  # the id of a deleted match would make the sender's commit fail
         if rule is OutcomeRule.BY_GRADE:
             before = system_context(now).as_document()
         else:
-            before = known[match_id].as_document(now) if match_id else {}
+            before = match_document(match, now) if match else {}
     return AuditEntry.objects.create(
         timestamp=now,
         actor=actor[:150],

@@ -7,14 +7,15 @@ state of their subjects, and closes those that can be decided. Two leaders may r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from monitoring import audit
-from monitoring.audit import EVALUATED_AFTER, MatchContext, OutcomeRule, SystemContext
+from monitoring.audit import EVALUATED_AFTER, OutcomeRule, SystemContext
 from monitoring.models import AuditEntry, AuditOutcome, Grade
-from scraping.models import MatchLifecycle, ScrapeTask, TaskState
+from scraping.models import Match, MatchLifecycle, MatchRef, ScrapeTask, TaskState
 
 BATCH_SIZE = 1000  # the rest follows five seconds later
 _OUTCOME_OF_GRADE = {
@@ -35,7 +36,7 @@ class RecoveryResult:
 
 
 def match_result(
-    acted_at: datetime, match: MatchContext, now: datetime, *, source_key: str = ""
+    acted_at: datetime, match: Match, refs: Sequence[MatchRef], now: datetime, *, source_key: str = ""
 ) -> RecoveryResult | None:
     """Decides by whether the match was read since; None while undecided.
 
@@ -43,15 +44,16 @@ def match_result(
     """
     if match.lifecycle in (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED):
         return RecoveryResult(AuditOutcome.SUCCESS)
-    read = [source for source in match.sources if source.read_at and source.read_at > acted_at]
+    read = [ref for ref in refs if ref.captured_at and ref.captured_at > acted_at]
     is_paused = match.lifecycle == MatchLifecycle.PAUSED
-    relevant = [source for source in read if (source.key == source_key if source_key else not source.is_fallback)]
-    if any(not source.is_slowed for source in relevant) and not is_paused:
-        return RecoveryResult(AuditOutcome.SUCCESS, min(source.read_at for source in relevant if source.read_at))
+    # A reference that was called in is polled only because another source is silent.
+    relevant = [ref for ref in read if (ref.source.key == source_key if source_key else ref.called_in_at is None)]
+    if any(ref.slowed_until is None or ref.slowed_until <= now for ref in relevant) and not is_paused:
+        return RecoveryResult(AuditOutcome.SUCCESS, min(ref.captured_at for ref in relevant if ref.captured_at))
     if now - acted_at < EVALUATED_AFTER:
         return None
-    was_read = bool(read) or (match.read_at is not None and match.read_at > acted_at)
-    if was_read or is_paused or not match.sources:  # a match without a source is not polled any more
+    was_read = bool(read) or (match.last_scraper_update is not None and match.last_scraper_update > acted_at)
+    if was_read or is_paused or not refs:  # a match without a source is not polled any more
         return RecoveryResult(AuditOutcome.PARTIAL)
     return RecoveryResult(AuditOutcome.FAILED)
 
@@ -81,10 +83,22 @@ def evaluate_recoveries(now: datetime) -> int:
     waiting = [entry for entry in audit.pending(BATCH_SIZE) if entry.timestamp <= now]
     if not waiting:
         return 0
-    current = _CurrentState(waiting, now)
+    matches = audit.read_matches({entry.match_id for entry in waiting if entry.match_id})
+    system = audit.system_context(now)
+    tasks = ScrapeTask.objects.only("state", "finished_at").in_bulk(
+        [pk for entry in waiting if (pk := entry.metadata.get("task_id"))]
+    )
     decided = []
     for entry in waiting:
-        result, after = current.result(entry)
+        rule = audit.outcome_rule(entry.action_type, entry.match_id)
+        if rule is OutcomeRule.BY_TASK:
+            result, after = _by_task(entry, tasks.get(entry.metadata.get("task_id", 0)), now)
+        elif rule is OutcomeRule.BY_MATCH:
+            result, after = _by_match(entry, matches.get(entry.match_id or 0), now)
+        else:  # by the grade; also an entry of an older version whose action needs no evaluation any more
+            grade_before = str(entry.before.get("grade") or "")
+            result = system_result(entry.timestamp, system, now, grade_before=grade_before)
+            after = system.as_document()
         if result is not None:
             entry.outcome, entry.after, entry.judged_at = result.outcome, after, now
             if result.recovered_at is not None:
@@ -93,31 +107,15 @@ def evaluate_recoveries(now: datetime) -> int:
     return audit.close(decided)
 
 
-class _CurrentState:
-    """The current state of the subjects of all open entries, read at once."""
+def _by_task(entry: AuditEntry, task: ScrapeTask | None, now: datetime) -> tuple[RecoveryResult | None, dict[str, Any]]:
+    if task is None:  # deleted by retention
+        return RecoveryResult(AuditOutcome.PARTIAL), {"state": "gone"}
+    return task_result(entry.timestamp, task.state, task.finished_at, now), {"state": task.state}
 
-    def __init__(self, waiting: list[AuditEntry], now: datetime) -> None:
-        self._now = now
-        self._matches = audit.match_contexts({entry.match_id for entry in waiting if entry.match_id}, now)
-        self._system = audit.system_context(now)
-        task_ids = [pk for entry in waiting if (pk := entry.metadata.get("task_id"))]
-        rows = ScrapeTask.objects.filter(pk__in=task_ids).values_list("pk", "state", "finished_at")
-        self._tasks = {pk: (state, finished_at) for pk, state, finished_at in rows} if task_ids else {}
 
-    def result(self, entry: AuditEntry) -> tuple[RecoveryResult | None, dict[str, Any]]:
-        """Returns the result, or None while undecided, and the state after the action."""
-        now, at, rule = self._now, entry.timestamp, audit.outcome_rule(entry.action_type, entry.match_id)
-        if rule is OutcomeRule.BY_TASK:
-            task = self._tasks.get(entry.metadata.get("task_id", 0))
-            if task is None:  # deleted by retention
-                return RecoveryResult(AuditOutcome.PARTIAL), {"state": "gone"}
-            return task_result(at, *task, now), {"state": task[0]}
-        if rule is OutcomeRule.BY_MATCH:
-            match = self._matches.get(entry.match_id or 0)
-            if match is None:
-                return RecoveryResult(AuditOutcome.PARTIAL), {"lifecycle": "gone"}
-            source_key = str(entry.metadata.get("source_key") or "")
-            return match_result(at, match, now, source_key=source_key), match.as_document(now)
-        # By the grade; also an entry of an older version whose action needs no evaluation any more.
-        grade_before = str(entry.before.get("grade") or "")
-        return system_result(at, self._system, now, grade_before=grade_before), self._system.as_document()
+def _by_match(entry: AuditEntry, match: Match | None, now: datetime) -> tuple[RecoveryResult | None, dict[str, Any]]:
+    if match is None:
+        return RecoveryResult(AuditOutcome.PARTIAL), {"lifecycle": "gone"}
+    source_key = str(entry.metadata.get("source_key") or "")
+    result = match_result(entry.timestamp, match, list(match.refs.all()), now, source_key=source_key)
+    return result, audit.match_document(match, now)

@@ -11,10 +11,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from monitoring import audit
-from monitoring.audit import MatchContext, SourceContext, SystemContext
+from monitoring.audit import SystemContext
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange
 from monitoring.recovery_outcomes import RecoveryResult, evaluate_recoveries, match_result, system_result, task_result
-from scraping.models import Match, MatchRef, ScrapeTask, TaskState
+from scraping.models import Match, MatchRef, ScrapeTask, Source, TaskState
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import make_task, make_watched, make_worker
 
@@ -25,8 +25,15 @@ def later(seconds: float) -> Any:
     return NOW + timedelta(seconds=seconds)
 
 
-def source(key: str = "crex", *, read: float | None = None, **fields: Any) -> SourceContext:
-    return SourceContext(key=key, read_at=None if read is None else later(read), **fields)
+def source(
+    key: str = "crex", *, read: float | None = None, is_slowed: bool = False, is_fallback: bool = False
+) -> MatchRef:
+    return MatchRef(
+        source=Source(key=key),
+        captured_at=None if read is None else later(read),
+        slowed_until=later(600) if is_slowed else None,
+        called_in_at=NOW if is_fallback else None,
+    )
 
 
 @pytest.mark.requirement("SO-6", "BX-11")
@@ -53,9 +60,9 @@ def source(key: str = "crex", *, read: float | None = None, **fields: Any) -> So
     ],
 )
 def test_by_match(
-    sources: list[SourceContext], fields: dict[str, Any], about: str, after: float, expected: AuditOutcome | None
+    sources: list[MatchRef], fields: dict[str, Any], about: str, after: float, expected: AuditOutcome | None
 ) -> None:
-    result = match_result(NOW, MatchContext(sources=tuple(sources), **fields), later(after), source_key=about)
+    result = match_result(NOW, Match(**fields), sources, later(after), source_key=about)
     assert (result and result.outcome) == expected
 
 
