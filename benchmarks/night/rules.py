@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.night.faults import CALM
 from benchmarks.night.site import Request
-from monitoring.invariants import RULES, CheckContext, check_rules
+from monitoring.invariants import CheckContext, check_rules
 from monitoring.models import Grade
 from scraping.configuration import policies
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle
@@ -70,7 +70,7 @@ class Rules:
             self._violated("stuck", detail)
         if figures["grade"] != Grade.HEALTHY:
             self._violated("grade", f"{figures['grade']} at the end")
-        for result in check_rules(RULES, CheckContext(self._night.clock.now())):
+        for result in check_rules(CheckContext(self._night.clock.now())):
             if not result.is_ok:
                 self._violated(f"invariant {result.invariant}", f"not true that {result.holds}: {result.broken[0]}")
 

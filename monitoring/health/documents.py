@@ -56,7 +56,7 @@ def health_document(evaluation: Evaluation) -> dict[str, Any]:
 
 def _health(evaluation: Evaluation) -> dict[str, Any]:
     workers, latencies = evaluation.workers, evaluation.latencies_ms
-    rows = [_scraper(each, evaluation) for each in evaluation.scrapers]
+    rows = [_scraper(each, evaluation.now) for each in evaluation.scrapers]
     memory = sum(worker.memory_bytes for worker in workers) / MEGABYTE
     peak = max((worker.peak_memory_bytes for worker in workers), default=0) / MEGABYTE  # of any worker now alive
     return {
@@ -101,16 +101,15 @@ def _health(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _scraper(watched: WatchedScraper, evaluation: Evaluation) -> dict[str, Any]:
-    shares = evaluation.resource_shares
+def _scraper(watched: WatchedScraper, now: datetime) -> dict[str, Any]:
     document = watched.scraper.as_document(
-        evaluation.now,
+        now,
         match_id=watched.key,
         url=watched.url,
-        memory_mb=shares.memory_bytes(watched.scraper) / MEGABYTE,
-        cpu=shares.cpu_percent(watched.scraper),
+        memory_mb=watched.memory_bytes / MEGABYTE,
+        cpu=watched.cpu_percent,
     )
-    return {**document, "health_status": health_of(watched, evaluation.now).value}
+    return {**document, "health_status": health_of(watched, now).value}
 
 
 def status_document(evaluation: Evaluation) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -53,13 +52,18 @@ _MATCH_COLUMNS = ("ref__match_id", "ref__match__status", "ref__source__key", "re
 
 @dataclass(frozen=True, slots=True)
 class WatchedScraper:
-    """An active scraper, with those columns of its match that health needs."""
+    """An active scraper, with those columns of its match that health needs.
+
+    One browser serves all scrapers of a worker, so its memory and CPU are divided evenly among them.
+    """
 
     scraper: Scraper
     match_id: int
     is_live: bool
     key: str  # the match's public key
     url: str
+    memory_bytes: float
+    cpu_percent: float
 
 
 @dataclass(frozen=True)
@@ -91,25 +95,6 @@ class LiveCounts:
     frozen: int = 0
 
 
-class ResourceShares:
-    """Divides a worker's memory and CPU evenly among its scrapers.
-
-    One browser serves all of them, so nothing finer can be measured.
-    """
-
-    def __init__(self, workers: Iterable[Worker], scrapers: Iterable[WatchedScraper]) -> None:
-        self._workers = {worker.worker_id: worker for worker in workers}
-        self._served = Counter(each.scraper.worker_id for each in scrapers)
-
-    def memory_bytes(self, scraper: Scraper) -> float:
-        worker = self._workers.get(scraper.worker_id)
-        return worker.memory_bytes / self._served[scraper.worker_id] if worker else 0.0
-
-    def cpu_percent(self, scraper: Scraper) -> float:
-        worker = self._workers.get(scraper.worker_id)
-        return worker.cpu_percent / self._served[scraper.worker_id] if worker else 0.0
-
-
 class Evaluation:
     """The state of the system at `now`. Reads lazily; raises the driver's error while the database is away."""
 
@@ -133,7 +118,7 @@ class Evaluation:
         """Returns the same readings with ages counted to a later time; used while the database is away."""
         later = copy.copy(self)
         later.now = now
-        for name in ("resource_shares", "status", "live_ages", "freshness", "grade"):
+        for name in ("status", "live_ages", "freshness", "grade"):
             later.__dict__.pop(name, None)
         return later
 
@@ -142,20 +127,22 @@ class Evaluation:
         """The active scrapers; read every second, so without row objects of reference, match and source."""
         active = Scraper.objects.filter(stopped_at__isnull=True).order_by("ref_id")
         split = len(_SCRAPER_COLUMNS)
+        rows = list(active.values_list(*_SCRAPER_COLUMNS, *_MATCH_COLUMNS))
+        scrapers = [Scraper.from_db(active.db, _SCRAPER_COLUMNS, row[:split]) for row in rows]
+        workers = {worker.worker_id: worker for worker in self.workers}
+        served = Counter(scraper.worker_id for scraper in scrapers)
         found = []
-        for row in active.values_list(*_SCRAPER_COLUMNS, *_MATCH_COLUMNS):
+        for scraper, row in zip(scrapers, rows, strict=True):
             match_id, status, source, event, url = row[split:]
-            scraper = Scraper.from_db(active.db, _SCRAPER_COLUMNS, row[:split])
-            found.append(WatchedScraper(scraper, match_id, status == Status.LIVE, f"{source}_{event}", url))
+            worker, number = workers.get(scraper.worker_id), served[scraper.worker_id]
+            memory, cpu = (worker.memory_bytes / number, worker.cpu_percent / number) if worker else (0.0, 0.0)
+            key = f"{source}_{event}"
+            found.append(WatchedScraper(scraper, match_id, status == Status.LIVE, key, url, memory, cpu))
         return found
 
     @cached_property
     def workers(self) -> list[Worker]:
         return queries.workers_at_work(self.now)
-
-    @cached_property
-    def resource_shares(self) -> ResourceShares:
-        return ResourceShares(self.workers, self.scrapers)
 
     @cached_property
     def breakers(self) -> list[Breaker]:

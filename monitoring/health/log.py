@@ -27,22 +27,21 @@ THINNED_RANGE = timedelta(hours=2)
 
 def log_health(now: datetime) -> int:
     """Scheduler step: writes one row for each active scraper; returns how many."""
-    evaluation = Evaluation(now)
-    rows = [_row(each, evaluation) for each in evaluation.scrapers]
+    rows = [_row(each, now) for each in Evaluation(now).scrapers]
     HealthLog.objects.bulk_create(rows, batch_size=500)
     return len(rows)
 
 
-def _row(watched: WatchedScraper, evaluation: Evaluation) -> HealthLog:
-    scraper, now, shares = watched.scraper, evaluation.now, evaluation.resource_shares
+def _row(watched: WatchedScraper, now: datetime) -> HealthLog:
+    scraper = watched.scraper
     return HealthLog(
         scraper_id=scraper.scraper_id,
         match_id=watched.match_id,
         timestamp=now,
         health_status=health_of(watched, now),
         error_count=scraper.error_count,
-        memory_mb=round(shares.memory_bytes(scraper) / MEGABYTE, 2),
-        cpu_percent=round(shares.cpu_percent(scraper), 2),
+        memory_mb=round(watched.memory_bytes / MEGABYTE, 2),
+        cpu_percent=round(watched.cpu_percent, 2),
         update_latency_ms=scraper.last_latency_ms,
         polling_interval_seconds=round(scraper.polling_interval, 2),
         uptime_seconds=max(0, int((now - scraper.start_time).total_seconds())),

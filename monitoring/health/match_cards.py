@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -134,52 +133,38 @@ def _team(match: Match, side: str) -> dict[str, Any]:
     name = str(team.get("name") or getattr(match, side) or "To be decided")
     words = name.split()
     initials = words[0][:3] if len(words) == 1 else "".join(word[0] for word in words[:3])
-    shown = score(payload, side)
+    whole, main, below = score(payload, side)
     batting = (payload.get("current_innings"), side)
     return {
         "name": name,
         "short_name": str(team.get("short_name") or "") or initials.upper(),
-        "score": str(shown),
-        "score_main": shown.main,
-        "score_detail": shown.below,
+        "score": whole,
+        "score_main": main,
+        "score_detail": below,
         "is_batting": match.status == Status.LIVE
         and any((turn.get("number"), turn.get("team")) == batting for turn in payload.get("innings") or []),
         "hue": zlib.crc32(name.encode()) % HUES,
     }
 
 
-@dataclass(frozen=True)
-class Score:
-    """A side's score in its parts: ("412", "45/2", "12.1") in a Test, ("", "2", "", "4 pens") in football."""
+def score(payload: dict[str, Any], side: str) -> tuple[str, str, str]:
+    """Returns a side's score, its main part, and the small text below the team's name.
 
-    before: str = ""
-    main: str = ""
-    overs: str = ""
-    note: str = ""
-
-    def __str__(self) -> str:
-        whole = f"{self.before} & {self.main}" if self.before else self.main
-        return f"{whole} ({self.overs or self.note})" if self.overs or self.note else whole
-
-    @property
-    def below(self) -> str:
-        """Returns the small text below the team's name."""
-        overs = f"{self.overs} overs" if self.overs else self.note
-        return f"{self.before} · {overs}" if self.before else overs
-
-
-def score(payload: dict[str, Any], side: str) -> Score:
+    In a Test ("412 & 45/2 (12.1)", "45/2", "412 · 12.1 overs"), in football ("2 (4 pens)", "2", "4 pens").
+    """
     value: dict[str, Any] = (payload.get("score") or {}).get(side) or {}
-    if value.get("goals") is not None:
-        penalties = value.get("penalties")
-        return Score(main=str(value["goals"]), note=f"{penalties} pens" if penalties is not None else "")
+    if (goals := value.get("goals")) is not None:
+        pens = "" if value.get("penalties") is None else f"{value['penalties']} pens"
+        return f"{goals} ({pens})" if pens else str(goals), str(goals), pens
     turns = [turn for turn in payload.get("innings") or [] if turn.get("team") == side]
     if not turns and value.get("runs") is not None:
         turns = [value]
     if not turns:
-        return Score()
-    *before, latest = turns
-    return Score(" & ".join(map(_runs, before)), _runs(latest), str(latest.get("overs") or ""))
+        return "", "", ""
+    runs, overs = [_runs(turn) for turn in turns], turns[-1].get("overs")
+    below = [" & ".join(runs[:-1])] if len(runs) > 1 else []
+    below.append(f"{overs} overs" if overs else "")
+    return " & ".join(runs) + (f" ({overs})" if overs else ""), runs[-1], " · ".join(below)
 
 
 def _tenths(seconds: float | None) -> float | None:

@@ -84,12 +84,12 @@ def _number(row: Scraper | Worker, column: str, now: datetime) -> float:
 
 
 def _scrapers(evaluation: Evaluation) -> Iterator[Metric]:
-    scrapers, now, shares = evaluation.scrapers, evaluation.now, evaluation.resource_shares
+    scrapers, now = evaluation.scrapers, evaluation.now
     for name, text, column in SCRAPER_GAUGES:
         yield gauge(name, text, [(one.key, _number(one.scraper, column, now)) for one in scrapers], "match_id")
-    memory = [(one.key, shares.memory_bytes(one.scraper)) for one in scrapers]
+    memory = [(one.key, one.memory_bytes) for one in scrapers]
     yield gauge("scraper_memory_bytes", "A scraper's share of its worker's memory.", memory, "match_id")
-    cpu = [(one.key, shares.cpu_percent(one.scraper)) for one in scrapers]
+    cpu = [(one.key, one.cpu_percent) for one in scrapers]
     yield gauge("scraper_cpu_percent", "A scraper's share of its worker's CPU.", cpu, "match_id")
     ages = [(one.key, max(0.0, one.scraper.staleness_seconds(now))) for one in scrapers]
     text = "Seconds since its last successful reading, or since its start."

@@ -94,7 +94,7 @@ def _dead_letter() -> int:
 
 def broken(at: datetime = ASKED_AT) -> dict[str, tuple[str, ...]]:
     """The rows that break a rule, by its invariant and name."""
-    results = check_rules(RULES, CheckContext(at))
+    results = check_rules(CheckContext(at))
     return {f"{result.invariant} {result.name}": result.broken for result in results if not result.is_ok}
 
 

@@ -37,7 +37,7 @@ def turn(number: int, team: str, runs: int, wickets: int, overs: str) -> dict[st
     ],
 )
 def test_score(payload: dict[str, Any], text: str, main: str) -> None:
-    assert (str(score(payload, "team_a")), score(payload, "team_a").main) == (text, main)
+    assert score(payload, "team_a")[:2] == (text, main)
 
 
 @pytest.mark.django_db

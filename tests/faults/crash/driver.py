@@ -24,7 +24,6 @@ from django.core.management import call_command  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from monitoring.invariants import (  # noqa: E402
-    RULES,
     CheckContext,
     check_rules,
     consistent_view,
@@ -54,7 +53,7 @@ def die(report: Report, *, flow: str, at: str) -> None:
 
 def check(report: Report, *, bound: float = 60.0) -> None:
     with consistent_view():
-        results = list(check_rules(RULES, CheckContext(timezone.now(), bound)))
+        results = list(check_rules(CheckContext(timezone.now(), bound)))
         traces = flows.traces()
     broken = {f"{each.invariant} {each.name}": each.broken for each in results if not each.is_ok}
     report({"broken": broken, "traces": traces})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from monitoring.invariants import RULES, CheckContext, check_rules
+from monitoring.invariants import CheckContext, check_rules
 from scraping import journal
 from scraping.documents.queries import find_match, page_of_events
 from scraping.journal import NewTask
@@ -382,7 +382,7 @@ class TestMerge:
         for number, ref in enumerate(refs, start=1):
             read(ref, payload_of(ref, chasing(96), at=later(number), events=balls(1, 2, 3)), at=later(number))
         pairing.merge(refs[0].match_id, refs[1].match_id, actor="ann", now=later(3))
-        results = check_rules(RULES, CheckContext(later(4)))
+        results = check_rules(CheckContext(later(4)))
         assert {one.name: one.broken for one in results if not one.is_ok} == {}
 
 
