@@ -23,6 +23,7 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
 from apiauth import keys, tokens
+from victoryline.lib.http.headers import NO_STORE
 from victoryline.lib.http.open_limits import Usage, address_of, usage_of
 from victoryline.lib.http.problems import ApiProblem, BadParameter, problem_responses
 from victoryline.lib.http.strict_serializer import StrictSerializer
@@ -130,7 +131,7 @@ class GenerateToken(ApiView):
         keys.touch(key, now)
         token = tokens.make(key, now)
         answer = TokenAnswer(token=token.text, expires_in=token.lifetime_seconds, expires_at=token.expires_at)
-        return Response(answer.model_dump(mode="json"), headers={"Cache-Control": "no-store"})
+        return Response(answer.model_dump(mode="json"), headers=NO_STORE)
 
     def get_authenticate_header(self, request: Request) -> str:
         return 'ApiKey realm="victoryline"'

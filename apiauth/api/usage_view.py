@@ -21,7 +21,7 @@ from apiauth.models import ApiKey
 from apiauth.usage import Sums
 from victoryline.lib import availability, pg_wait
 from victoryline.lib.availability import DATABASE_AWAY
-from victoryline.lib.http.headers import RateLimit
+from victoryline.lib.http.headers import NO_STORE, RateLimit
 from victoryline.lib.http.problems import problem_responses
 from victoryline.lib.http.views import ApiView, read_params
 from victoryline.lib.times import UtcTime
@@ -163,7 +163,7 @@ class Usage(ApiView):
             history=stored[1] if stored else None,
             note=NOTE if stored else AWAY_NOTE,
         )
-        return Response(body.model_dump(mode="json"), headers={"Cache-Control": "no-store"})
+        return Response(body.model_dump(mode="json"), headers=NO_STORE)
 
 
 def _key(caller: Principal, label: str | None = None, replaced_by: str | None = None) -> KeyStanding:

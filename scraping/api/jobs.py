@@ -25,11 +25,11 @@ from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.journal import TaskSelection
 from scraping.models import JobKind, ScrapeJob
-from victoryline.lib.http.openapi import describe
+from victoryline.lib.http.headers import NO_STORE
+from victoryline.lib.http.openapi import describe, idempotency_parameters
 from victoryline.lib.http.problems import ApiProblem
 from victoryline.lib.http.views import ApiView, idempotency_key, read_params
 
-NO_STORE = {"Cache-Control": "no-store"}
 KEY_LENGTH = 200
 
 
@@ -46,18 +46,11 @@ class ScrapeView(ApiView):
         tag="jobs",
         answers={202: JobDocument},
         problems=(400, 409, 413, 415),
-        parameters=[
-            OpenApiParameter(
-                "Idempotency-Key",
-                {"type": "string", "maxLength": KEY_LENGTH},
-                OpenApiParameter.HEADER,
-                description=f"Up to {KEY_LENGTH} characters of your choice. The same key again gives the same job "
-                "back, for ever.",
-            ),
-            OpenApiParameter(
-                "Location", str, OpenApiParameter.HEADER, description="The address of the job.", response=[200, 202]
-            ),
-        ],
+        parameters=idempotency_parameters(
+            KEY_LENGTH,
+            f"Up to {KEY_LENGTH} characters of your choice. The same key again gives the same job back, for ever.",
+            location="The address of the job.",
+        ),
         request=ScrapeRequest,
     )
     def post(self, request: Request) -> Response:

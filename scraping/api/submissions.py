@@ -31,11 +31,11 @@ from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MAT
 from scraping.jobs.submissions import Sender
 from scraping.matches.validate import check
 from scraping.models import Submission, SubmissionState
-from victoryline.lib.http.openapi import describe
+from victoryline.lib.http.headers import NO_STORE
+from victoryline.lib.http.openapi import describe, idempotency_parameters
 from victoryline.lib.http.problems import ApiProblem
 from victoryline.lib.http.views import ApiView, idempotency_key
 
-NO_STORE = {"Cache-Control": "no-store"}
 OFF_SECONDS = 300
 MOST_NAMED = 50
 KEY_LENGTH = 150
@@ -112,23 +112,12 @@ class SubmitView(ApiView):
         tag="cricket-data",
         answers={202: SubmissionAnswer},
         problems=(400, 409, 413, 415),
-        parameters=[
-            OpenApiParameter(
-                "Idempotency-Key",
-                {"type": "string", "maxLength": KEY_LENGTH},
-                OpenApiParameter.HEADER,
-                description=f"Up to {KEY_LENGTH} printable characters of your choice. The same key with the same body "
-                "again gives the same submission back; with another body it is a conflict. Without one the body itself "
-                "is the key.",
-            ),
-            OpenApiParameter(
-                "Location",
-                str,
-                OpenApiParameter.HEADER,
-                description="Where the (first) submission is.",
-                response=[200, 202],
-            ),
-        ],
+        parameters=idempotency_parameters(
+            KEY_LENGTH,
+            f"Up to {KEY_LENGTH} printable characters of your choice. The same key with the same body again gives the "
+            "same submission back; with another body it is a conflict. Without one the body itself is the key.",
+            location="Where the (first) submission is.",
+        ),
         request=SubmissionRequest,
     )
     def post(self, request: Request) -> Response:

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 
 # Paths for programs: errors are problem documents, and CORS applies.
 API_PREFIXES = ("/api/", "/cricket-data", "/token/", "/health", "/status", "/metrics")
+NO_STORE = {"Cache-Control": "no-store"}
 
 
 class RateLimit(NamedTuple):

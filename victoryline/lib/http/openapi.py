@@ -18,7 +18,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from victoryline.lib.http import problems
 from victoryline.lib.http.problems import problem_responses
@@ -80,6 +80,19 @@ def describe(
         responses={200: body, **(answers or {}), **refusals},
         **more,
     )
+
+
+def idempotency_parameters(longest: int, description: str, *, location: str) -> list[OpenApiParameter]:
+    """Returns the headers of a POST that may be repeated: the key of the request, the address of the result."""
+    return [
+        OpenApiParameter(
+            "Idempotency-Key",
+            {"type": "string", "maxLength": longest},
+            OpenApiParameter.HEADER,
+            description=description,
+        ),
+        OpenApiParameter("Location", str, OpenApiParameter.HEADER, description=location, response=[200, 202]),
+    ]
 
 
 def complete(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
