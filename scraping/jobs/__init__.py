@@ -11,19 +11,17 @@ from scraping.jobs.lifecycle import (
     Refused,
     close_finished,
     expect,
-    keep_outcome,
     refuse_half,
     reopen,
     retry_failed,
 )
 from scraping.jobs.progress import (
-    ItemView,
     JobState,
     JobView,
-    Standing,
     document,
     summary,
     view,
     views,
 )
 from scraping.jobs.start import MAX_URLS, Started, start_round, start_urls
+from scraping.models import Standing

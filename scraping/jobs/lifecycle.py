@@ -23,7 +23,6 @@ from scraping.models import (
     ScrapeJob,
     ScrapeTask,
     Source,
-    TaskState,
 )
 from scraping.payloads import DiscoveredMatch, Payload, Resource
 from victoryline.lib.crash import crash_point
@@ -94,11 +93,6 @@ def refuse_half(ref_id: int, payload: Payload) -> None:
             "nothing was written",
             url=ref.url,
         )
-
-
-def keep_outcome(task_id: int, state: TaskState) -> int:
-    """Writes the state of an ended task to its items, in its transaction: retention deletes the task later."""
-    return JobItem.objects.filter(task_id=task_id).update(outcome=state)
 
 
 def close_finished(*, now: datetime) -> list[ScrapeJob]:

@@ -4,7 +4,7 @@ from scraping.models.breaker import Breaker, BreakerState, Forced, OutcomeBucket
 from scraping.models.drift import FieldFill
 from scraping.models.error import ErrorGroup, Evidence, EvidenceKind, ScrapeError
 from scraping.models.event import EventAction, MatchEvent
-from scraping.models.job import JobItem, JobKind, ScrapeJob
+from scraping.models.job import JobItem, JobKind, ScrapeJob, Standing
 from scraping.models.lineup import Lineup, LineupPlayer, PlayerFigure, SnapshotType
 from scraping.models.match import (
     POLLED_LIFECYCLES,

@@ -6,14 +6,55 @@ state of an item is that of its task; nothing is counted twice.
 
 from __future__ import annotations
 
+from datetime import datetime
+from enum import StrEnum
+
 from django.db import models
 from django.db.models import Q
+
+from scraping.models.match import MatchLifecycle
+from scraping.models.task import TaskState
 
 
 class JobKind(models.TextChoices):
     WATCH = "watch"
     ROUND = "round"
     URLS = "urls"
+
+
+class Standing(StrEnum):  # its name is part of the API schema
+    """The state of one match of a job."""
+
+    DONE = "done"  # read as a whole
+    SKIPPED = "skipped"  # was complete before the job began
+    PENDING = "pending"
+    EXECUTING = "executing"
+    FAILED = "failed"  # the last attempt failed, another one is planned
+    DEAD = "dead"
+    GIVEN_UP = "given_up"  # the source no longer has it, or it was cancelled
+
+
+HAS_ALL = (Standing.DONE, Standing.SKIPPED)
+IS_OPEN = (Standing.PENDING, Standing.EXECUTING, Standing.FAILED)
+STANDINGS = {
+    TaskState.SUCCESS: Standing.DONE,
+    TaskState.EXECUTING: Standing.EXECUTING,
+    TaskState.FAILED: Standing.FAILED,
+    TaskState.DEAD: Standing.DEAD,
+    TaskState.SKIPPED: Standing.GIVEN_UP,
+    TaskState.CANCELLED: Standing.GIVEN_UP,
+}
+
+
+def standing_of(is_skipped: bool, state: str, *, has_failed: bool) -> Standing:
+    """Returns the standing of an item by the state or outcome of its task."""
+    if is_skipped:
+        return Standing.SKIPPED
+    if not state:  # neither a task nor an outcome: unknown whether it was read
+        return Standing.GIVEN_UP
+    if state == TaskState.PENDING:
+        return Standing.FAILED if has_failed else Standing.PENDING
+    return STANDINGS[TaskState(state)]
 
 
 class ScrapeJob(models.Model):
@@ -60,3 +101,28 @@ class JobItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id}: {self.ref_id}"
+
+    @property
+    def standing(self) -> Standing:
+        task = self.task
+        has_failed = task is not None and task.attempt > 0 and bool(task.error_class)
+        return standing_of(bool(self.skipped_because), task.state if task else self.outcome, has_failed=has_failed)
+
+    @property
+    def reason(self) -> str:
+        """Returns why the match was skipped or is not done yet; empty where there is no reason to give."""
+        standing, match, source = self.standing, self.ref.match, self.ref.source
+        if standing in HAS_ALL:
+            return self.skipped_because
+        if standing in IS_OPEN and match.lifecycle == MatchLifecycle.PAUSED:
+            return f"the match is paused until {match.pause_until:%H:%M:%S} UTC: {match.pause_reason}"
+        if standing in IS_OPEN and not source.is_enabled:
+            return f"{source.name} is switched off; the task waits until it is on again"
+        if self.task is None:
+            return "its task was removed by retention; start the match again by its address"
+        return self.task.reason if standing != Standing.PENDING else ""
+
+    @property
+    def next_attempt_at(self) -> datetime | None:
+        task = self.task
+        return task.run_at if task is not None and task.state == TaskState.PENDING and task.attempt else None

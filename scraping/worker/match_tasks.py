@@ -75,7 +75,6 @@ def scrape_full(claim: Claim, engine: Engine) -> None:
         crash_point("ingest.applied")
         jobs.refuse_half(ref.pk, payloads[-1])
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
-        jobs.keep_outcome(claim.task_id, TaskState.SUCCESS)
     status, number = payloads[-1].state.status.value, len(payloads[-1].events)
     logger.info("%s read as a whole: %s, %d events", ref.key, status, number, extra={"action": "match_read_whole"})
 

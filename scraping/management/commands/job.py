@@ -163,7 +163,7 @@ def _lines(view: jobs.JobView) -> list[str]:
     if view.missing:
         lines.append("missing:")
         lines += [
-            f"  {one.key}  {one.standing.value:<9}  {one.title}{f': {one.reason}' if one.reason else ''}"
+            f"  {one.ref.key}  {one.standing.value:<9}  {one.ref.match}{f': {one.reason}' if one.reason else ''}"
             for one in view.missing
         ]
     return lines

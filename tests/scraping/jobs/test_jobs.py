@@ -243,7 +243,7 @@ class TestRound:
         assert view.state is JobState.INCOMPLETE
         assert counts(job) == {"done": 9, "dead": 1}
         (missing,) = view.missing
-        assert (missing.key, missing.title) == (f"sofascore_{IDS[3]}", f"Home {IDS[3]} v Away")
+        assert (missing.ref.key, str(missing.ref.match)) == (f"sofascore_{IDS[3]}", f"Home {IDS[3]} v Away")
         assert "the page has changed" in missing.reason
         assert view.percent == 90.0
 
