@@ -52,17 +52,6 @@ class ScrapeResult:
     integrity: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    match_id: int
-    kickoff: datetime
-    home_team: str
-    away_team: str
-    league_id: int | None
-    season: int | None
-    priority: Priority
-
-
 class SofascoreScraperService:
     """Line-ups, formations and ratings of a football match before its start."""
 
@@ -91,10 +80,11 @@ class SofascoreScraperService:
             raise ValueError("kickoff_utc has no time zone: give one, such as datetime(..., tzinfo=UTC)")
         if priority not in PRIORITIES:
             raise ValueError(f"priority is {priority!r}, and may be: {', '.join(PRIORITIES)}")
-        asked = _Asked(match_id, kickoff_utc, home_team, away_team, league_id, season, PRIORITIES[priority])
-        task_id, ref_id = await sync_to_async(self._begin)(asked, timezone.now())
+        teams = {"home": home_team, "away": away_team}
+        begin, result = sync_to_async(self._begin), sync_to_async(self._result)
+        task_id, ref_id = await begin(match_id, kickoff_utc, teams, PRIORITIES[priority], timezone.now())
         task = await self._outcome(task_id)
-        return await sync_to_async(self._result)(asked, task, ref_id)
+        return await result(task, ref_id, kickoff_utc, {"league_id": league_id, "season": season})
 
     async def _outcome(self, task_id: int) -> ScrapeTask:
         deadline = time.monotonic() + self._wait_seconds
@@ -109,29 +99,30 @@ class SofascoreScraperService:
                 )
             await asyncio.sleep(CHECK_EVERY_SECONDS)
 
-    def _begin(self, asked: _Asked, now: datetime) -> tuple[int, int]:
-        """Checks everything that can be checked, then opens the task."""
-        _refuse_late(now, asked.kickoff)
-        ref = self._ref(asked)
+    def _begin(
+        self, match_id: int, kickoff: datetime, teams: Mapping[str, str], priority: Priority, now: datetime
+    ) -> tuple[int, int]:
+        """Checks everything that can be checked, then opens the task; returns its id and that of the ref."""
+        _refuse_late(now, kickoff)
+        refs = MatchRef.objects.select_related("match", "source").filter(source__key=self.source_key)
+        ref = refs.filter(match_id=match_id).first()
+        if ref is None:
+            raise WrongMatch(f"match {match_id} is not known at {self.source_key}: watch it there first")
+        adapter = ADAPTERS.get(ref.source.adapter_key)
+        if not ref.source.is_enabled or adapter is None or not adapter.lineup_schema:
+            raise NotScraped(f"{ref.source.name} is switched off, or its adapter has no line-ups")
+        _refuse_other_teams(ref, teams)
         if ref.match.start_time is not None:
             _refuse_late(now, ref.match.start_time)
-        new = journal.NewTask(ref.source_id, ref.pk, Resource.LINEUPS, asked.priority, run_at=now)
+        new = journal.NewTask(ref.source_id, ref.pk, Resource.LINEUPS, priority, run_at=now)
         task_id = journal.open_or_share([new], now=now)[ref.pk]
         journal.make_tasks_due(ref.pk, now=now, resource=Resource.LINEUPS)
         return task_id, ref.pk
 
-    def _ref(self, asked: _Asked) -> MatchRef:
-        refs = MatchRef.objects.select_related("match", "source").filter(source__key=self.source_key)
-        ref = refs.filter(match_id=asked.match_id).first()
-        if ref is None:
-            raise WrongMatch(f"match {asked.match_id} is not known at {self.source_key}: watch it there first")
-        adapter = ADAPTERS.get(ref.source.adapter_key)
-        if not ref.source.is_enabled or adapter is None or not adapter.lineup_schema:
-            raise NotScraped(f"{ref.source.name} is switched off, or its adapter has no line-ups")
-        _refuse_other_teams(ref, asked)
-        return ref
-
-    def _result(self, asked: _Asked, task: ScrapeTask, ref_id: int) -> ScrapeResult:
+    def _result(
+        self, task: ScrapeTask, ref_id: int, kickoff: datetime, labels: Mapping[str, int | None]
+    ) -> ScrapeResult:
+        """Returns the stored line-ups. `labels`: ids of the caller that are passed through."""
         if task.state == TaskState.SKIPPED:
             raise PointInTimeError(f"{task.reason}. Use what was stored before: GET /api/v1/matches/{{id}}/lineups")
         if task.state != TaskState.SUCCESS:
@@ -139,17 +130,16 @@ class SofascoreScraperService:
         ref = MatchRef.objects.select_related("match", "source").get(pk=ref_id)
         captured_at = ref.lineups_read_at or task.finished_at
         assert captured_at is not None
-        _refuse_late(captured_at, asked.kickoff)
+        _refuse_late(captured_at, kickoff)
         rows = Lineup.objects.filter(match=ref.match, source=ref.source, snapshot_type=SnapshotType.PRE_MATCH)
-        kept = {row.side: row for row in rows.filter(captured_at__lt=asked.kickoff).prefetch_related("players")}
+        kept = {row.side: row for row in rows.filter(captured_at__lt=kickoff).prefetch_related("players")}
         sides: dict[str, dict[str, Any]] = {ours: _side(kept.get(_side_of(ours, ref))) for ours in OUR_SIDES}
         adapter = ADAPTERS[ref.source.adapter_key]
         identity = {
             "match_id": ref.match_id,
             "title": ref.match.title,
-            "kickoff_utc": as_utc_iso(asked.kickoff),
-            "league_id": asked.league_id,
-            "season": asked.season,
+            "kickoff_utc": as_utc_iso(kickoff),
+            **labels,
         }
         return ScrapeResult(
             source=ref.source.key,
@@ -170,13 +160,13 @@ def _refuse_late(at: datetime, kickoff: datetime) -> None:
         )
 
 
-def _refuse_other_teams(ref: MatchRef, asked: _Asked) -> None:
+def _refuse_other_teams(ref: MatchRef, teams: Mapping[str, str]) -> None:
     """Compares both teams and their order: a feature of the wrong side is worse than none."""
     match, aliases = ref.match, TeamAlias.objects.names(ref.match.sport)
     known = {side: getattr(match, side) for side in ("team_a", "team_b")}
     if not all(known.values()):
         raise WrongMatch(f"match {match.pk} has not been read yet, so its teams are unknown: try again later")
-    for ours, wanted in (("home", asked.home_team), ("away", asked.away_team)):
+    for ours, wanted in teams.items():
         name = known[_side_of(ours, ref)]
         if names.similarity(names.team(name, aliases=aliases), names.team(wanted, aliases=aliases)) < names.BY_WORDS:
             raise WrongMatch(f"the {ours} team of match {match.pk} at {ref.source.key} is {name!r}, not {wanted!r}")
