@@ -16,7 +16,6 @@ from django.views.decorators.http import require_POST
 from scraping.configuration import policies
 from scraping.models import Breaker, Forced, HealthStatus, Lease, OutcomeBucket, Scraper, Worker, WorkerOrder
 from scraping.policies.breaker import live_probes
-from scraping.policies.retry_budget import retries_left
 from scraping.policies.source_breaker import CallWindow
 from scraping.recovery import breakers, worker_commands
 from victoryline.lib.admin import (
@@ -163,7 +162,7 @@ def _permits(breaker: Breaker) -> str:
 
 
 def _lately(breaker: Breaker) -> str:
-    """Describes the window that decides about opening, and the retry budget."""
+    """Describes the window that decides about opening."""
     if breaker.source_id is None:
         return "-"
     limits = policies.current()
@@ -172,7 +171,7 @@ def _lately(breaker: Breaker) -> str:
     return (
         f"{window.calls} calls in {limits.window.window_seconds / 60:g} min, {window.bad} bad "
         f"({window.bad_percent:.0f} %; {limits.window.bad_percent:g} % of at least {limits.window.min_calls} open "
-        f"it), {window.retries} of them retries ({retries_left(window)} more allowed)"
+        f"it), {window.retries} of them retries"
     )
 
 

@@ -16,7 +16,6 @@ from django.db.models import F
 from scraping.models import ScrapeTask, Stage, TaskState
 from scraping.payloads import Resource
 from scraping.policies.retry import TIMEOUT_STRETCH
-from scraping.policies.retry_budget import is_retry
 from victoryline.lib import bulk_sql
 from victoryline.lib.crash import crash_point
 
@@ -54,7 +53,7 @@ class Claim:
     ref_id: int | None
     job_id: int | None
     started_at: datetime
-    is_retry: bool = False  # traffic on top of the schedule: counts against the source's retry budget
+    is_retry: bool = False  # an earlier attempt failed by the source's fault
     timeout_factor: float = 1.0  # the previous attempt timed out: this one gets more time
     was_stretched: bool = False  # one attempt of this task had more time already; no other one gets it
 
@@ -94,24 +93,18 @@ def _claim_of(row: tuple[Any, ...], worker_id: str, now: datetime) -> Claim:
         ref_id=ref_id,
         job_id=job_id,
         started_at=now,
-        **(_history(task_id, now) if error_class or charged_attempts else {}),
+        is_retry=charged_attempts > 0,
+        **(_history(task_id) if error_class or charged_attempts else {}),
     )
 
 
-def _history(task_id: int, now: datetime) -> dict[str, Any]:
+def _history(task_id: int) -> dict[str, Any]:
     """Returns what an attempt needs to know of earlier ones; read for the few tasks that have failed before only."""
-    task = ScrapeTask.objects.annotate(scheduled_at=F("ref__next_poll_at")).get(pk=task_id)
-    error, was_polled = task.error or {}, task.resource == Resource.SCORECARD  # other resources have no schedule
+    error = ScrapeTask.objects.values_list("error", flat=True).get(pk=task_id) or {}
     was_stretched = bool(error.get("stretched"))
     # FR-021: a task that timed out is tried once with half as much time again.
     is_stretched = error.get("error_type") == "timeout" and not was_stretched
     return {
-        "is_retry": is_retry(
-            charged_attempts=task.charged_attempts,
-            due_at=task.run_at,
-            scheduled_at=task.scheduled_at if was_polled else None,
-            now=now,
-        ),
         "timeout_factor": TIMEOUT_STRETCH if is_stretched else 1.0,
         "was_stretched": was_stretched,
     }

@@ -72,7 +72,7 @@ def _unhinted(now: datetime, limit: int) -> list[DueTask]:
     if len(found) == limit:  # tasks of a source without a free place must not hide another's
         others = due.exclude(source_id__in=limits.full_sources(hinted_after=again))
         found = list(others.values_list("pk", "source_id", "resource")[:limit])
-    return limits.within_concurrency(limits.within_retry_budget(found, now=now), hinted_after=again)
+    return limits.within_concurrency(found, hinted_after=again)
 
 
 def _groups(due: Sequence[DueTask]) -> Iterator[list[int]]:

@@ -1,40 +1,29 @@
 """Limits of each source that the scheduler keeps before it opens or hints a task.
 
-Guards a source against us. Four limits, each a filter over due tasks: an open breaker stops everything; a half-open one
-lets a few probes through; no more tasks are under way than the source's concurrency, and few of them are background
-work; retries are at most a share of its traffic, so that a source that is down does not get several times the load.
+Guards a source against us. Three limits, each a filter over due tasks: an open breaker stops everything; a half-open
+one lets a few probes through; no more tasks are under way than the source's concurrency, and few of them are background
+work.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from scraping.configuration import policies
-from scraping.models import OPEN_STATES, BreakerState, MatchLifecycle, ScrapeTask, Source, TaskState
+from scraping.models import BreakerState, MatchLifecycle, ScrapeTask, Source, TaskState
 from scraping.payloads import Resource
-from scraping.policies.retry_budget import RETRY_PERCENT, is_retry, retries_left
-from scraping.policies.source_breaker import CallWindow
 from scraping.recovery import breakers
-
-logger = logging.getLogger(__name__)
 
 # Opened by the hundred: whole matches of a job or of a day's end, line-ups of the next three days. The broker's queue
 # has no priorities, so they wait in the journal and only a few of a source are hinted at a time.
 BACKGROUND = (Resource.FULL, Resource.FIGURES, Resource.LINEUPS)
 BACKGROUND_AT_ONCE = 4  # of one source
-# Workers write their counts with their heartbeats, so retries of the last seconds are counted in the journal. Some are
-# counted twice that way, which only makes the budget a little tighter just after they were made.
-UNWRITTEN_SECONDS = 5.0
-LOG_EVERY = timedelta(seconds=30)
 
 DueTask = tuple[int, int, str]  # task, source, resource
-
-_logged_at: dict[int, datetime] = {}  # by source
 
 
 # Breakers
@@ -122,72 +111,3 @@ def _under_way(hinted_after: datetime) -> tuple[Counter[int], Counter[int]]:
     )
     rows = list(counted)
     return Counter({row[0]: row[1] for row in rows}), Counter({row[0]: row[2] for row in rows})
-
-
-# Retry budget
-
-
-def within_retry_budget(due: Sequence[DueTask], *, now: datetime) -> list[DueTask]:
-    """Returns these due tasks, in their order, without the retries that exceed their source's budget.
-
-    Such a retry waits until its match would be polled anyway, or for a minute (see `policies/retry_budget.py`).
-    """
-    retries = _retries([task_id for task_id, _, _ in due], now)
-    if not retries:
-        return list(due)
-    left = _retries_left({source_id for task_id, source_id, _ in due if task_id in retries}, now)
-    held: Counter[int] = Counter()
-    chosen = []
-    for task in due:
-        task_id, source_id, _ = task
-        if task_id not in retries:
-            chosen.append(task)
-        elif left[source_id] > 0:
-            chosen.append(task)
-            left[source_id] -= 1
-        else:
-            held[source_id] += 1
-    for source_id, number in held.items():
-        if source_id in _logged_at and now - _logged_at[source_id] < LOG_EVERY:
-            continue
-        _logged_at[source_id] = now
-        logger.warning(
-            "%d retries of source %s wait: retries may be %g %% of its calls, and they are. Nothing is lost; they go "
-            "on with the next polls of their matches",
-            number,
-            source_id,
-            RETRY_PERCENT,
-            extra={"action": "retries_wait", "source": source_id, "waiting": number},
-        )
-    return chosen
-
-
-def _retries(ids: Sequence[int], now: datetime) -> set[int]:
-    """Returns those of the tasks that are retries on top of the schedule."""
-    tried = ScrapeTask.objects.filter(pk__in=ids, charged_attempts__gt=0).annotate(scheduled_at=F("ref__next_poll_at"))
-    return {
-        task.pk
-        for task in tried.defer("error")
-        if is_retry(
-            charged_attempts=task.charged_attempts,
-            due_at=task.run_at,
-            scheduled_at=task.scheduled_at if task.resource == Resource.SCORECARD else None,
-            now=now,
-        )
-    }
-
-
-def _retries_left(source_ids: set[int], now: datetime) -> Counter[int]:
-    """Counts also retries that are executing, or ended so recently that no worker may have counted them yet."""
-    limits, since = policies.current(), now - timedelta(seconds=UNWRITTEN_SECONDS)
-    tried = ScrapeTask.objects.filter(source_id__in=source_ids, attempt__gt=1, charged_attempts__gt=0)
-    open_ones = tried.filter(Q(started_at__gt=since) | Q(state=TaskState.EXECUTING), state__in=OPEN_STATES)
-    ended = tried.filter(state__in=[state for state in TaskState if state not in OPEN_STATES], finished_at__gt=since)
-    under_way = Counter(source_id for tasks in (open_ones, ended) for (source_id,) in tasks.values_list("source_id"))
-    windows = breakers.windows(since=now - timedelta(seconds=limits.window.window_seconds))
-    return Counter(
-        {
-            source_id: retries_left(windows.get(source_id, CallWindow()), under_way=under_way[source_id])
-            for source_id in source_ids
-        }
-    )

@@ -96,7 +96,7 @@ class TestConsole:
         assert "they asked us to (by admin)" in page
         own = admin_client.get(reverse("admin:scraping_breaker_change", args=[breaker.pk])).content.decode()
         assert "0 calls in 10 min, 0 bad" in own
-        assert "10 more allowed" in own
+        assert "0 of them retries" in own
 
     def test_is_not_for_those_who_only_look(self, client: Client, breaker: Breaker) -> None:
         viewer = User.objects.create_user("viewer", is_staff=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections import deque
 from dataclasses import replace
 from datetime import timedelta
 
@@ -30,8 +28,7 @@ from scraping.policies.breaker import (
     probe_limit,
     settled,
 )
-from scraping.policies.retry import Failure, Retry, RetryPolicy, backoff_seconds, decide
-from scraping.policies.retry_budget import LONGEST_WAIT_SECONDS, MIN_RETRIES, is_retry, retries_left
+from scraping.policies.retry import Failure, Retry, RetryPolicy, decide
 from scraping.policies.source_breaker import BUCKET_SECONDS, CallWindow, WindowPolicy, is_failing
 from tests.factories import NOW
 from tests.scraping.builders import later
@@ -238,93 +235,3 @@ class TestRules:
     def test_a_retry_after_is_obeyed_for_every_class(self, error_class: ErrorClass) -> None:
         failure = Failure(error_class, "503", 1, 0, retry_after_seconds=90)
         assert decide(failure, RetryPolicy(), NOW, random.Random(1)) == Retry(later(90), is_charged=True)
-
-
-class TestBudget:
-    @pytest.mark.parametrize(
-        ("what", "charged", "due", "next_poll", "expected"),
-        [
-            ("a first attempt", 0, 0, 9, False),
-            ("sooner than the next poll", 1, 0, 9, True),
-            ("in the place of the next poll", 1, 0, 0, False),
-            ("of something without a schedule", 1, 0, None, True),
-            ("that has waited a minute", 1, -LONGEST_WAIT_SECONDS, None, False),
-        ],
-    )
-    def test_what_a_retry_is(
-        self, what: str, charged: int, due: float, next_poll: float | None, expected: bool
-    ) -> None:
-        poll = None if next_poll is None else later(next_poll)
-        assert is_retry(charged_attempts=charged, due_at=later(due), scheduled_at=poll, now=NOW) is expected
-
-    @pytest.mark.parametrize(
-        ("window", "under_way", "left"),
-        [
-            (CallWindow(), 0, 10),
-            (CallWindow(20, 20, 4), 0, 6),
-            (CallWindow(100, 0, 0), 0, 20),
-            (CallWindow(100, 0, 15), 3, 2),
-            (CallWindow(100, 0, 25), 0, 0),
-            (CallWindow(0, 0, 0), 12, 0),
-        ],
-    )
-    def test_a_fifth_of_the_calls_but_ten_at_least(self, window: CallWindow, under_way: int, left: int) -> None:
-        assert retries_left(window, under_way=under_way) == left
-
-
-@pytest.mark.parametrize("matches", [1, 8, 60])
-@pytest.mark.parametrize("interval", [2.5, 30.0])
-def test_retries_stay_a_fifth_of_the_traffic_when_every_call_fails(matches: int, interval: float) -> None:
-    """Half an hour of nothing but failures, without a breaker: each match polls, fails, and would like to retry."""
-    storm = Storm(matches, interval)
-    storm.run(seconds=1800)
-    assert storm.retries > 0
-    assert storm.refused > 0 or matches == 1
-    assert storm.worst_excess <= 0
-
-
-class Storm:
-    """Matches that fail at every call. The budget is asked before each retry, as the scheduler does it."""
-
-    def __init__(self, matches: int, interval: float) -> None:
-        self.interval = interval
-        self.retries = self.refused = 0
-        self.worst_excess = float("-inf")  # retries in a window beyond a fifth of its calls and the floor
-        self._chance = random.Random(7)
-        self._recent: deque[tuple[float, bool]] = deque()
-        self._extra = 0
-        self._agenda = [(self._chance.uniform(0, interval), match, 0, 0.0) for match in range(matches)]
-        heapq.heapify(self._agenda)
-
-    def run(self, *, seconds: float) -> None:
-        while self._agenda[0][0] < seconds:
-            at, match, charged, next_poll = heapq.heappop(self._agenda)
-            self._slide(at)
-            is_extra = is_retry(
-                charged_attempts=charged, due_at=later(at), scheduled_at=later(next_poll), now=later(at)
-            )
-            window = CallWindow(len(self._recent), len(self._recent), self._extra)
-            if is_extra and not retries_left(window):
-                self.refused += 1
-                heapq.heappush(self._agenda, (next_poll, match, charged, next_poll))
-                continue
-            self._call(at, is_extra)
-            heapq.heappush(self._agenda, self._next(at, match, charged))
-
-    def _slide(self, at: float) -> None:
-        while self._recent and self._recent[0][0] < at - WindowPolicy().window_seconds:
-            self._extra -= self._recent.popleft()[1]
-
-    def _call(self, at: float, is_extra: bool) -> None:
-        self._recent.append((at, is_extra))
-        self._extra += is_extra
-        self.retries += is_extra
-        excess = self._extra - 0.2 * len(self._recent) - MIN_RETRIES
-        self.worst_excess = max(self.worst_excess, excess)
-
-    def _next(self, at: float, match: int, charged: int) -> tuple[float, int, int, float]:
-        """Five attempts a task; then the next task, when the match is due."""
-        next_poll = at + self.interval
-        if charged == 4:
-            return next_poll, match, 0, next_poll
-        return at + backoff_seconds(charged + 1, RetryPolicy(), self._chance), match, charged + 1, next_poll

@@ -462,63 +462,6 @@ class TestStretchedTimeouts:
         assert ScrapeTask.objects.get().error["is_soft"] is is_soft
 
 
-class TestRetryBudget:
-    def waiting_retries(self, source: Source, number: int) -> list[int]:
-        """Tasks that failed once just now, and whose matches are polled again in five seconds."""
-        tasks = []
-        for _ in range(number):
-            ref = make_ref(source=source, next_poll_at=later(5))
-            tasks.append(open_task(ref))
-        ScrapeTask.objects.filter(pk__in=tasks).update(charged_attempts=1, attempt=1, started_at=later(-60))
-        return tasks
-
-    def test_retries_beyond_it_wait(self, source: Source, clock: Clock, broker: StubBroker) -> None:
-        self.waiting_retries(source, 30)
-        first = open_task(make_ref(source=source))
-        write(source, calls=60, bad=20, at=later(-30), retries=0)
-        assert hint_due_tasks(NOW) == 13  # a fifth of sixty, and the new ones
-        assert first in hints(broker)
-
-    def test_ten_are_always_allowed(self, source: Source, clock: Clock, broker: StubBroker) -> None:
-        self.waiting_retries(source, 15)
-        assert hint_due_tasks(NOW) == 10
-
-    def test_what_was_used_up_is_not_there_again(self, source: Source, clock: Clock, broker: StubBroker) -> None:
-        self.waiting_retries(source, 5)
-        write(source, calls=60, bad=20, at=later(-30), retries=12)
-        assert hint_due_tasks(NOW) == 0
-
-    def test_retries_that_nobody_has_written_down_yet_count(
-        self, source: Source, clock: Clock, broker: StubBroker
-    ) -> None:
-        tasks = self.waiting_retries(source, 12)
-        ScrapeTask.objects.filter(pk__in=tasks[:4]).update(attempt=2, started_at=later(-1), run_at=later(3))
-        assert hint_due_tasks(NOW) == 6
-
-    def test_they_go_on_when_their_matches_would_be_polled_anyway(
-        self, source: Source, clock: Clock, broker: StubBroker
-    ) -> None:
-        tasks = self.waiting_retries(source, 15)
-        write(source, calls=60, bad=20, at=later(-30), retries=12)
-        assert [hint_due_tasks(later(4)), hint_due_tasks(later(5))] == [0, len(tasks)]
-
-    def test_our_own_faults_are_retried_for_free(self, source: Source, clock: Clock, broker: StubBroker) -> None:
-        tasks = self.waiting_retries(source, 5)
-        ScrapeTask.objects.filter(pk__in=tasks).update(charged_attempts=0, attempt=4)
-        write(source, calls=60, bad=20, at=later(-30), retries=12)
-        assert hint_due_tasks(NOW) == 5
-
-    def test_it_is_said_why_they_wait(
-        self, source: Source, clock: Clock, broker: StubBroker, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        self.waiting_retries(source, 5)
-        write(source, calls=60, bad=20, at=later(-30), retries=12)
-        with patch.dict("scraping.scheduler.limits._logged_at", clear=True):
-            hint_due_tasks(NOW)
-            hint_due_tasks(later(1))
-        assert caplog.text.count(f"5 retries of source {source.pk} wait") == 1
-
-
 @contextmanager
 def together(number: int, work: Any) -> Iterator[list[Any]]:
     """The same work in several threads, each with a connection of its own, let go at the same moment."""
