@@ -5,11 +5,8 @@ The only writer of `importance` and `is_importance_fixed`; discovery and ingest 
 
 from __future__ import annotations
 
-import logging
 import re
-import threading
-import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -22,13 +19,11 @@ from scraping import names
 from scraping.models import Importance, Match
 from scraping.payloads import Sport
 from scraping.signals import importance_set
-from victoryline.lib.files import WatchedFile
-
-logger = logging.getLogger(__name__)
 
 Phrase = Annotated[str, Field(min_length=1, max_length=120)]
 SportName = Annotated[str, AfterValidator(lambda name: Sport(name).value)]
 BATCH = 500
+WORDS = re.compile(r"[^\W_]+")
 
 
 class ImportanceFileError(Exception):
@@ -49,9 +44,6 @@ class Rules(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     high: Level = Level()
     low: Level = Level()
-
-
-NO_RULES = Rules()  # compared by identity: no file could be read
 
 
 def importance_by_rules(match: Match, rules: Rules) -> Importance:
@@ -88,11 +80,8 @@ def _is_known(match: Match, level: Level) -> bool:
 @lru_cache(maxsize=2048)
 def _plain(text: str) -> str:
     """Returns the words in lower case, without accents, with a space around each, so that whole words are found."""
-    plain = unicodedata.normalize(
-        "NFKD", text.casefold().replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
-    )
-    words = re.findall(r"[^\W_]+", "".join(char for char in plain if not unicodedata.combining(char)))
-    return f" {' '.join(words)} "
+    bare = names.plain(text.replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", ""))
+    return f" {' '.join(WORDS.findall(bare))} "
 
 
 def read(path: Path) -> Rules:
@@ -110,53 +99,21 @@ def path() -> Path:
     return own or settings.BASE_DIR / "config" / "importance.yaml"
 
 
-class _RulesFile:
-    """The rules of the file; read again when it changes. A file that cannot be read changes nothing."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._file = WatchedFile()
-        self._rules = NO_RULES
-
-    def get(self) -> Rules:
-        file = path()
-        with self._lock:
-            if self._file.has_changed(file):
-                try:
-                    self._rules = read(file)
-                except ImportanceFileError as error:
-                    logger.error(  # noqa: TRY400 - the message says it all
-                        "The rules of importance cannot be read: %s. Matches keep the importance that they have, new "
-                        "ones get it by the rules that were read before. Correct the file; it is read again when it "
-                        "has changed",
-                        error,
-                        extra={"action": "importance_file_refused", "path": str(file)},
-                    )
-            return self._rules
-
-
-_rules_file = _RulesFile()
-
-
+@cache
 def current() -> Rules:
-    return _rules_file.get()
+    """Returns the rules of the file as it was at the start of the process; system checks refuse an invalid one."""
+    return read(path())
 
 
 def apply_rules(match: Match) -> None:
-    """Sets the importance of a match by the rules, unless a person has set it. The caller saves.
-
-    Where no rules could be read since the start it is not changed.
-    """
-    rules = current()
-    if not match.is_importance_fixed and rules is not NO_RULES:
-        match.importance = importance_by_rules(match, rules)
+    """Sets the importance of a match by the rules, unless a person has set it. The caller saves."""
+    if not match.is_importance_fixed:
+        match.importance = importance_by_rules(match, current())
 
 
 def apply_to_all() -> int:
     """Applies the present rules to all watched matches; returns how many have changed."""
     rules = current()
-    if rules is NO_RULES:
-        return 0
     matches = Match.objects.watched().filter(is_importance_fixed=False, merged_into=None)
     changed: dict[Importance, list[int]] = {level: [] for level in Importance}
     for match in matches.only("importance", "sport", "title", "series", "team_a", "team_b", "payload").iterator(BATCH):

@@ -13,7 +13,6 @@ from django.db.models.functions import Coalesce
 from scraping import jobs
 from scraping.configuration import policies
 from scraping.matches import endings, importance, lifecycle, match_logs
-from scraping.matches.importance import Rules
 from scraping.models import Match
 from victoryline.lib import bulk_sql
 from victoryline.lib.availability import DATABASE_AWAY
@@ -24,7 +23,7 @@ MAX_AGE_SECONDS = 2**31 - 1  # the largest number of the column
 MATCH_LOGS_AT_ONCE = 2  # writing one takes a moment, and the other steps wait
 MATCH_LOGS_TRIED = 10  # so that a few that cannot be written leave a turn to the others
 
-_applied_rules: Rules | None = None  # to all known matches; unknown at a start
+_are_rules_applied = False  # to all known matches, since the start of this process
 
 
 def write_data_ages(now: datetime) -> int:
@@ -54,13 +53,12 @@ def write_data_ages(now: datetime) -> int:
 
 
 def apply_importance_rules(now: datetime) -> int:
-    """Applies the rules of importance to all known matches when their file has changed."""
-    global _applied_rules  # noqa: PLW0603 - a scheduler is one process, and does this once for each change of the file
-    rules = importance.current()
-    if rules == _applied_rules:
+    """Applies the rules of importance to all known matches, once: their file may have changed before the start."""
+    global _are_rules_applied  # noqa: PLW0603 - a scheduler is one process, and does this once
+    if _are_rules_applied:
         return 0
     changed = importance.apply_to_all()
-    _applied_rules = rules
+    _are_rules_applied = True
     if changed:
         logger.info(
             "%d matches matter more or less than before, by the rules in %s",
