@@ -49,10 +49,16 @@ _UNDECIDED = re.compile(
 )
 
 
+@lru_cache(maxsize=16_384)  # a list filtered by team reads both names of every match
+def plain(text: str) -> str:
+    """Returns the text without accents and capitals, so that `Atletico` finds Atlético."""
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(char for char in folded if not unicodedata.combining(char))
+
+
 def squeezed(text: str) -> str:
     """Returns the letters and digits of a name in lower case, without accents."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(char for char in plain if char.isalnum() and not unicodedata.combining(char))[:_MAX]
+    return "".join(char for char in plain(text) if char.isalnum())[:_MAX]
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,9 @@ def _split(text: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
     """Returns a name without its grade, the words of it, and the grade."""
     if (joined := _JOINED.match(text)) and (len(joined[1]) >= SHORTEST_JOINED or not text[len(joined[1])].isalnum()):
         text = f"{joined[1]} {joined[2].replace('W', ' W')}"
-    plain = unicodedata.normalize("NFKD", text.casefold()).replace("'", "")
-    plain = "".join(char for char in plain if not unicodedata.combining(char))
-    grade = {f"u{age}" for age in _AGE.findall(plain)}
-    words = re.findall(r"[^\W_]+", _AGE.sub(" ", plain))
+    bare = plain(text.replace("'", ""))
+    grade = {f"u{age}" for age in _AGE.findall(bare)}
+    words = re.findall(r"[^\W_]+", _AGE.sub(" ", bare))
     kept = []
     for place, word in enumerate(words):
         if place and word in _WOMEN:

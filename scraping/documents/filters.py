@@ -3,24 +3,12 @@ away; see `cache.DocumentCache.page`."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from scraping.documents.cached_match import CachedMatch
 from scraping.models import MatchLifecycle
-
-_marks = re.compile("[\u0300-\u036f]")
-
-
-@lru_cache(maxsize=16_384)  # a list filtered by team reads both names of every match
-def plain(text: str) -> str:
-    """Returns the text without accents and capitals, so that `Atletico` finds Atlético."""
-    if text.isascii():
-        return text.lower()
-    return _marks.sub("", unicodedata.normalize("NFKD", text)).lower()
+from scraping.names import plain
 
 
 @dataclass(frozen=True, kw_only=True)

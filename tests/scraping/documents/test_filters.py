@@ -11,8 +11,9 @@ import pytest
 
 from scraping.documents import queries
 from scraping.documents.cached_match import CachedMatch
-from scraping.documents.filters import MatchFilter, plain
+from scraping.documents.filters import MatchFilter
 from scraping.models import Match, MatchLifecycle
+from scraping.names import plain
 from scraping.payloads import MatchState, Team, Teams
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_unread_match
 
