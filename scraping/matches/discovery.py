@@ -12,7 +12,6 @@ from scraping.errors import PayloadRejected
 from scraping.journal import error_log
 from scraping.matches import importance, pairing, poll_times
 from scraping.matches.lifecycle import priority_of
-from scraping.matches.pairing import PairingResult
 from scraping.models import Match, MatchRef, Source
 from scraping.payloads import DiscoveredMatch
 from victoryline.lib.crash import crash_point
@@ -61,28 +60,28 @@ def _write_new(
     finders = {sport: pairing.Finder(source, sport.value, now=now) for sport in {match.sport for match in new}}
     placed = [(match, finders[match.sport].find(match)) for match in new]
     # Known matches first, in one order: their rows are locked while a ref is added.
-    placed.sort(key=lambda pair: (pair[1].match_id is None, pair[1].match_id or 0))
+    placed.sort(key=lambda pair: (pair[1][0] is None, pair[1][0] or 0))
     return sum(_write(source, match, place, first_poll_at=first_poll_at, now=now) for match, place in placed)
 
 
 def _write(
-    source: Source, found: DiscoveredMatch, place: PairingResult, *, first_poll_at: datetime | None, now: datetime
+    source: Source, found: DiscoveredMatch, place: pairing.Place, *, first_poll_at: datetime | None, now: datetime
 ) -> bool:
     """Returns False where another list or job has just written it."""
+    known_id, is_crossed = place
     try:
         with transaction.atomic():
-            match_id = _still_free(place.match_id, source) or _new_match(found, now)
+            match_id = _still_free(known_id, source) or _new_match(found, now)
             crash_point("discover.match")
             MatchRef.objects.create(
                 source=source,
                 match_id=match_id,
                 source_event_id=found.source_event_id,
                 url=found.url,
-                is_crossed=place.is_crossed and match_id == place.match_id,
+                is_crossed=is_crossed and match_id == known_id,
                 created_at=now,
                 **poll_times.first_poll(source, first_poll_at),
             )
-            pairing.write_reviews(match_id, place.unsure, now=now)
     except IntegrityError:
         return False
     return True

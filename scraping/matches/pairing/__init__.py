@@ -6,10 +6,9 @@ people, `merging` makes one match of two. Matches that a person has called diffe
 
 from scraping.matches.pairing.finding import (
     Finder,
-    PairingResult,
+    Place,
     keep_apart,
     merge_reviewed,
     sweep,
-    write_reviews,
 )
 from scraping.matches.pairing.merging import MergeRefused, merge

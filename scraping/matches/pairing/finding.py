@@ -8,10 +8,8 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-
-from django.db import transaction
 
 from scraping.matches.pairing import scoring
 from scraping.matches.pairing.candidates import Candidate, Candidates, candidates, facts_of
@@ -29,14 +27,7 @@ logger = logging.getLogger(__name__)
 SYSTEM = "pairing"  # the actor of merges that need no person
 MAX_MERGES = 50  # in one sweep; the next one continues
 
-
-@dataclass(frozen=True)
-class PairingResult:
-    """The known match that a listed match is the same as, or the ones that a person should compare it with."""
-
-    match_id: int | None = None
-    is_crossed: bool = False
-    unsure: tuple[tuple[int, PairComparison], ...] = ()
+Place = tuple[int | None, bool]  # a known match, and whether its sides are in the other order there
 
 
 class Finder:
@@ -47,32 +38,21 @@ class Finder:
         self.known = candidates(sport, self.aliases, now=now)
         self._taken: set[int] = set()
 
-    def find(self, found: DiscoveredMatch) -> PairingResult:
+    def find(self, found: DiscoveredMatch) -> Place:
+        """Returns the match that a listed one surely is, None if there is none; the sweep compares doubtful ones."""
         facts, state = facts_of(found, self.aliases)
-        compared = [
+        compared = (
             (candidate, scoring.score(facts, candidate.facts, self.aliases))
             for candidate in self.known.like(facts)
             if self.source_id not in candidate.sources and candidate.match_id not in self._taken
-        ]
+        )
         same = [pair for pair in compared if pair[1].outcome is PairOutcome.SAME]
         same.sort(key=lambda pair: -pair[1].score)
         if same and (len(same) == 1 or same[0][1].score > same[1][1].score):
             best = same[0][0]
             self._taken.add(best.match_id)
-            return PairingResult(best.match_id, is_crossed=is_crossed(state, best.state, self.aliases) is True)
-        doubtful = [(one.match_id, pair) for one, pair in compared if pair.outcome is not PairOutcome.APART]
-        return PairingResult(unsure=tuple(doubtful))
-
-
-def write_reviews(match_id: int, unsure: tuple[tuple[int, PairComparison], ...], *, now: datetime) -> int:
-    """Writes pairs for a person to decide; once for each pair, in either order."""
-    rows = [
-        PairingReview(match_id=match_id, candidate_id=other, score=comparison.score, reasons=list(comparison.reasons),
-                      created_at=now)
-        for other, comparison in unsure
-        if not _decided([match_id, other])
-    ]  # fmt: skip
-    return len(PairingReview.objects.bulk_create(rows, ignore_conflicts=True))
+            return best.match_id, is_crossed(state, best.state, self.aliases) is True
+        return None, False
 
 
 def sweep(*, now: datetime) -> int:
@@ -102,10 +82,15 @@ def _sweep(sport: str, now: datetime) -> int:
                 decided = _decided([one.match_id for one in known.all])  # its decisions hold for the merged match
         elif state is None:
             unsure.append((one, other, comparison))
-    with transaction.atomic():
-        for one, other, comparison in unsure:
-            if not gone & {one.match_id, other.match_id}:
-                write_reviews(one.match_id, ((other.match_id, comparison),), now=now)
+    PairingReview.objects.bulk_create(
+        (
+            PairingReview(match_id=one.match_id, candidate_id=other.match_id, score=comparison.score,
+                          reasons=list(comparison.reasons), created_at=now)
+            for one, other, comparison in unsure
+            if not gone & {one.match_id, other.match_id}
+        ),
+        ignore_conflicts=True,
+    )  # fmt: skip
     return len(gone)
 
 

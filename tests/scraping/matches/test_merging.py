@@ -93,6 +93,7 @@ class TestDiscovery:
     def test_a_different_match_is_not_merged(self, what: str, other: dict[str, Any]) -> None:
         register("crex", listed("crex", "V1"))
         register("espn", listed("espn", "77", **other))
+        assert pairing.sweep(now=NOW) == 0
         assert Match.objects.count() == 2
         assert not PairingReview.objects.exists()
 
@@ -132,6 +133,7 @@ class TestDiscovery:
     def test_a_doubtful_pair_is_left_to_an_operator(self) -> None:
         register("crex", listed("crex", "V1"))
         register("espn", listed("espn", "77", minutes=75))
+        assert pairing.sweep(now=NOW) == 0
         assert Match.objects.count() == 2
         review = PairingReview.objects.get()
         assert review.state == PairingState.OPEN
@@ -149,12 +151,13 @@ class TestDiscovery:
         register("crex", listed("crex", "V1"))
         source = make_source("espn")
         finder = pairing.Finder(source, "cricket", now=NOW)
-        assert finder.find(listed("espn", "78", minutes=75)).match_id is None
-        assert finder.find(listed("espn", "77")).match_id == Match.objects.get().pk
+        assert finder.find(listed("espn", "78", minutes=75)) == (None, False)
+        assert finder.find(listed("espn", "77")) == (Match.objects.get().pk, False)
 
     def test_a_tie_is_left_to_an_operator(self) -> None:
         register("crex", listed("crex", "V1"), listed("crex", "V2"))
         register("espn", listed("espn", "77"))
+        assert pairing.sweep(now=NOW) == 0
         assert Match.objects.count() == 3
         assert PairingReview.objects.count() == 2
 
