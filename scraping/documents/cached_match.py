@@ -12,10 +12,9 @@ import orjson
 from django.conf import settings
 from pydantic import TypeAdapter
 
-from scraping.documents.freshness import Freshness, measure, not_before
+from scraping.documents.freshness import Freshness, measure
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.models.source import PUSHED
-from scraping.payloads import Status
 
 FORMAT = 3  # of the stored document; documents of other formats are ignored
 CACHE = "cache"  # the data source of documents that are served while the database is away
@@ -32,6 +31,10 @@ Plan = tuple[str, str, datetime | None, datetime | None]  # source, event id, he
 def number_in(name: str) -> int | None:
     """The match id, if the name is one."""
     return int(name) if name.isascii() and name.isdigit() and len(name) < 19 else None
+
+
+def not_before(earliest: datetime | None, planned: datetime | None) -> datetime | None:
+    return planned if planned is None or earliest is None else max(planned, earliest)
 
 
 class NotCachedError(Exception):
@@ -174,16 +177,7 @@ class CachedMatch:
         return not_before(self.paused_until, self.next_read_at)
 
     def freshness(self, now: datetime) -> Freshness:
-        return measure(
-            status=Status(self.status),
-            scraped_at=self.scraped_at,
-            paused_until=self.paused_until,
-            planned_at=self.planned_at,
-            next_read_at=self.next_read_at,
-            now=now,
-            stale_after=settings.CONFIG.staleness_threshold_seconds,
-            frozen_at=self.frozen_at,
-        )
+        return measure(self, now, stale_after=settings.CONFIG.staleness_threshold_seconds)
 
     def updated_by(self, published: CachedMatch) -> CachedMatch:
         """Returns this document with the news that a worker published.

@@ -1,4 +1,4 @@
-"""The freshness of a match's data: state, age, time of the next update. Pure functions of times."""
+"""The freshness of a match's data: state, age, time of the next update. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from scraping.payloads import Status
 from scraping.policies.interval import UPCOMING_LONGEST_SECONDS
+
+if TYPE_CHECKING:
+    from scraping.documents.cached_match import CachedMatch
 
 FRESH_SECONDS = 10.0
 
@@ -39,47 +43,33 @@ class Freshness:
         return self.state != DataState.FINAL and (self.age_seconds is None or self.age_seconds > max_age)
 
 
-def measure(
-    *,
-    status: Status,
-    scraped_at: datetime | None,
-    paused_until: datetime | None,
-    planned_at: datetime | None,
-    now: datetime,
-    stale_after: float,
-    frozen_at: datetime | None = None,
-    next_read_at: datetime | None = None,
-) -> Freshness:
+def measure(match: CachedMatch, now: datetime, *, stale_after: float) -> Freshness:
     """Returns the freshness at `now`. A clock that ran backwards makes no age negative.
 
-    One that has not begun is read seldom, as it was planned: it is stale when it is late by `stale_after`.
-    `next_read_at`: when that is later than `planned_at`, because the match cannot be polled as planned.
-    `frozen_at`: when all had been tried to hear of it, in vain; what was heard since is not frozen.
+    A match that has not begun is read seldom, as it was planned: it is stale when it is late by `stale_after`. A frozen
+    one, for which every recovery step was tried in vain, is frozen until it is read again.
     """
+    scraped_at, status = match.scraped_at, match.status
     age = None if scraped_at is None else max(0.0, (now - scraped_at).total_seconds())
     if scraped_at is None or age is None:
         state = DataState.UNKNOWN
     elif status in {Status.COMPLETED, Status.ABANDONED}:
         state = DataState.FINAL
-    elif paused_until is not None:
+    elif match.paused_until is not None:
         state = DataState.PAUSED
-    elif frozen_at is not None and scraped_at < frozen_at:
+    elif match.frozen_at is not None and scraped_at < match.frozen_at:
         state = DataState.FROZEN
-    elif age > stale_after + _planned_seconds(status, scraped_at, planned_at):
+    elif age > stale_after + _planned_seconds(match, scraped_at):
         state = DataState.STALE
     else:
         state = DataState.AGING if status == Status.LIVE and age > FRESH_SECONDS else DataState.FRESH
-    next_at = None if state == DataState.FINAL else not_before(paused_until, next_read_at or planned_at)
+    next_at = None if state == DataState.FINAL else match.next_update_at
     wait = None if next_at is None else max(0.0, (next_at - now).total_seconds())
     return Freshness(state=state, scraped_at=scraped_at, age_seconds=age, next_update_in=wait)
 
 
-def not_before(earliest: datetime | None, planned: datetime | None) -> datetime | None:
-    return planned if planned is None or earliest is None else max(planned, earliest)
-
-
-def _planned_seconds(status: Status, scraped_at: datetime, planned_at: datetime | None) -> float:
+def _planned_seconds(match: CachedMatch, scraped_at: datetime) -> float:
     """Returns the planned time between the last poll and the next one of an upcoming match."""
-    if status != Status.UPCOMING or planned_at is None:
+    if match.status != Status.UPCOMING or match.planned_at is None:
         return 0.0
-    return min(UPCOMING_LONGEST_SECONDS, max(0.0, (planned_at - scraped_at).total_seconds()))
+    return min(UPCOMING_LONGEST_SECONDS, max(0.0, (match.planned_at - scraped_at).total_seconds()))

@@ -1,15 +1,53 @@
 """How fresh data is: one table of cases."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from scraping.documents.freshness import DataState, measure
+from scraping.documents.cached_match import CachedMatch, CachedRef
+from scraping.documents.freshness import DataState, Freshness, measure
+from scraping.models import MatchLifecycle
 from scraping.payloads import Status
 from tests.factories import NOW
 
 pytestmark = pytest.mark.requirement("BX-1")
 STALE_AFTER = 300
+
+
+def freshness(
+    status: Status = Status.LIVE,
+    age: float | None = 4.9,
+    paused_for: float | None = None,
+    due: float | None = 2,
+    frozen_before: float | None = None,
+) -> Freshness:
+    """Of a match at one source, with all times relative to now."""
+    ref = CachedRef(source="crex", event_id="1", planned_at=at(due), scraper_id=None)
+    match = CachedMatch(
+        id=1,
+        sport="cricket",
+        title="",
+        status=status.value,
+        phase="play",
+        lifecycle=MatchLifecycle.ACTIVE if paused_for is None else MatchLifecycle.PAUSED,
+        team_a="",
+        team_b="",
+        series="",
+        sequence=1,
+        start_time=None,
+        scraped_at=None if age is None else at(-age),
+        changed_at=None,
+        pause_until=at(paused_for),
+        frozen_at=None if frozen_before is None else at(-frozen_before),
+        data_source="scraper",
+        payload={},
+        refs=(ref,),
+    )
+    return measure(match, NOW, stale_after=STALE_AFTER)
+
+
+def at(seconds: float | None) -> datetime | None:
+    return None if seconds is None else NOW + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -31,15 +69,8 @@ STALE_AFTER = 300
     ],
 )
 def test_data_state(status: str, is_paused: bool, age: float | None, expected: str) -> None:
-    found = measure(
-        status=Status(status),
-        scraped_at=None if age is None else NOW - timedelta(seconds=age),
-        paused_until=NOW + timedelta(minutes=5) if is_paused else None,
-        planned_at=None,
-        now=NOW,
-        stale_after=STALE_AFTER,
-    )
-    assert found.state == DataState(expected)
+    pause = 300 if is_paused else None
+    assert freshness(Status(status), age, paused_for=pause, due=None).state == DataState(expected)
 
 
 @pytest.mark.parametrize(
@@ -54,27 +85,7 @@ def test_data_state(status: str, is_paused: bool, age: float | None, expected: s
 def test_a_frozen_match_says_so_until_it_is_heard_of(
     frozen_before: float, age: float, status: Status, expected: str
 ) -> None:
-    found = measure(
-        status=status,
-        scraped_at=NOW - timedelta(seconds=age),
-        paused_until=None,
-        planned_at=None,
-        now=NOW,
-        stale_after=STALE_AFTER,
-        frozen_at=NOW - timedelta(seconds=frozen_before),
-    )
-    assert found.state == DataState(expected)
-
-
-def freshness(status: Status = Status.LIVE, age: float | None = 4.9, paused_for: float | None = None, due: float = 2):
-    return measure(
-        status=status,
-        scraped_at=None if age is None else NOW - timedelta(seconds=age),
-        paused_until=None if paused_for is None else NOW + timedelta(seconds=paused_for),
-        planned_at=NOW + timedelta(seconds=due),
-        now=NOW,
-        stale_after=STALE_AFTER,
-    )
+    assert freshness(status, age, due=None, frozen_before=frozen_before).state == DataState(expected)
 
 
 class TestMeasure:
