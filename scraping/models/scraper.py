@@ -10,8 +10,6 @@ from django.db.models import Q
 
 from victoryline.lib.times import as_utc_iso
 
-MEGABYTE = 1024 * 1024
-
 
 class HealthStatus(models.TextChoices):
     HEALTHY = "healthy"
@@ -54,27 +52,6 @@ class Scraper(models.Model):
         if self.error_count > 2 or staleness > min(120, staleness_threshold):
             return HealthStatus.DEGRADED
         return HealthStatus.HEALTHY
-
-    def restart_reason(
-        self,
-        now: datetime,
-        *,
-        max_lifetime_seconds: float,
-        staleness_threshold: float,
-        memory_bytes: float = 0.0,
-        soft_memory_limit: float = float("inf"),
-    ) -> str:
-        """Returns why this scraper should be replaced by a fresh one; empty when it should not."""
-        age = (now - self.start_time).total_seconds()
-        if age > max_lifetime_seconds:
-            return f"lifetime of {max_lifetime_seconds / 3600:g} h is over"
-        if self.staleness_seconds(now) > staleness_threshold:
-            return f"no update for {self.staleness_seconds(now):.0f} s"
-        if self.error_count > 10:
-            return f"{self.error_count} errors in a row"
-        if memory_bytes > soft_memory_limit:
-            return f"{memory_bytes / MEGABYTE:,.0f} MB of memory, more than {soft_memory_limit / MEGABYTE:,.0f} MB"
-        return ""
 
     def as_document(self, now: datetime, *, match_id: str, url: str, memory_mb: float, cpu: float) -> dict[str, object]:
         return {

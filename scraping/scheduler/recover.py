@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from scraping import journal
 from scraping.configuration import policies
-from scraping.configuration.policies import Policies
+from scraping.configuration.policies import MEGABYTE, Policies
 from scraping.matches import lifecycle, poll_times, scrapers, watches
 from scraping.models import MatchLifecycle, MatchRef, Scraper, ScrapeTask, Worker
 from scraping.payloads import BREAKS, Resource
@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 QUIET_SECONDS = 30.0  # after a task that cost several workers, before the next poll of its match
 RESTARTS_AT_ONCE = 20  # after an outage all scrapers are worn, and polls wait for this step: the rest in 5 seconds
+MAX_ERRORS = 10  # in a row, of a scraper
 UNCHANGED_POLLS = 12  # without a change, after which a match counts as quiet
 # So long before the end of its life a scraper is replaced as soon as its match is quiet: at stumps rather than in the
 # middle of an over. If the match is never quiet, it is replaced when its time is up.
@@ -122,7 +123,7 @@ def restart_scrapers(now: datetime) -> int:
     served = Counter(scraper.worker_id for scraper in active)
     workers = Worker.objects.filter(worker_id__in=served, stopped_at__isnull=True).values_list("pk", "memory_bytes")
     memory = {name: size / served[name] for name, size in workers}
-    reasons = {one: _restart_reason(one, limits, memory.get(one.worker_id, 0.0), now) for one in active}
+    reasons = {one: restart_reason(one, limits, memory.get(one.worker_id, 0.0), now) for one in active}
     worn = [scraper for scraper in active if reasons[scraper]]
     if not worn:
         return 0
@@ -146,19 +147,20 @@ def restart_scrapers(now: datetime) -> int:
     return restarted
 
 
-def _restart_reason(scraper: Scraper, limits: Policies, memory_bytes: float, now: datetime) -> str:
-    """Returns why a scraper is replaced now; empty if it is not."""
-    lifetime = limits.max_lifetime_seconds
-    reason = scraper.restart_reason(
-        now,
-        max_lifetime_seconds=lifetime,
-        staleness_threshold=limits.staleness_threshold_seconds,
-        memory_bytes=memory_bytes,
-        soft_memory_limit=limits.memory_soft_limit_bytes,
-    )
+def restart_reason(scraper: Scraper, limits: Policies, memory_bytes: float, now: datetime) -> str:
+    """Returns why a scraper is replaced by a fresh one now; empty if it is not."""
+    lifetime, silent_seconds = limits.max_lifetime_seconds, scraper.staleness_seconds(now)
     left = lifetime - (now - scraper.start_time).total_seconds()
-    if reason or left >= min(QUIET_WINDOW_SECONDS, lifetime / QUIET_WINDOW_SHARE):
-        return reason
+    if left < 0:
+        return f"lifetime of {lifetime / 3600:g} h is over"
+    if silent_seconds > limits.staleness_threshold_seconds:
+        return f"no update for {silent_seconds:.0f} s"
+    if scraper.error_count > MAX_ERRORS:
+        return f"{scraper.error_count} errors in a row"
+    if memory_bytes > (most := limits.memory_soft_limit_bytes):
+        return f"{memory_bytes / MEGABYTE:,.0f} MB of memory, more than {most / MEGABYTE:,.0f} MB"
+    if left >= min(QUIET_WINDOW_SECONDS, lifetime / QUIET_WINDOW_SHARE):
+        return ""
     soon = f"lifetime of {lifetime / 3600:g} h ends soon, and"
     if scraper.ref.match.phase in BREAKS:
         return f"{soon} the match is in a break ({scraper.ref.match.phase})"

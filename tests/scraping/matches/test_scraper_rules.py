@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from scraping.models import HealthStatus, MatchRef, Scraper
+from scraping.models import HealthStatus, Match, MatchRef, Scraper
+from scraping.scheduler.recover import restart_reason
 from tests.factories import NOW
-from tests.scraping.builders import later
+from tests.scraping.builders import POLICIES, later
 
 
 @pytest.mark.requirement("DM-1")
@@ -16,7 +17,7 @@ class TestScraperRules:
     @staticmethod
     def scraper(**fields: Any) -> Scraper:
         values: dict[str, Any] = {"start_time": later(-600), "last_update_time": NOW}
-        return Scraper(ref=MatchRef(), **values | fields)
+        return Scraper(ref=MatchRef(match=Match()), **values | fields)
 
     @pytest.mark.parametrize(
         ("what", "fields", "expected"),
@@ -50,8 +51,7 @@ class TestScraperRules:
         ],
     )
     def test_restart(self, what: str, fields: dict[str, Any], expected: str) -> None:
-        reason = self.scraper(**fields).restart_reason(NOW, max_lifetime_seconds=6 * 3600.0, staleness_threshold=300.0)
-        assert reason == expected
+        assert restart_reason(self.scraper(**fields), POLICIES, 0.0, NOW) == expected
 
     def test_serialised_form(self) -> None:
         scraper = self.scraper(error_count=1, total_errors=4, total_updates=240, polling_interval=2.0)
