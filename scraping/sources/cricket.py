@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
 
 from scraping import event_keys
 from scraping.payloads import Event, LastEvent, Phase, Side, Team, Toss
 from scraping.sources import parsing
 
-_NUMBER = re.compile(r"\d{1,2}", re.ASCII)
-_EXTRAS = (("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"))
+_CODE_TOKEN = re.compile(r"(\d{1,2})?(wd|nb|lb|pen|b|w|\^\d)(\d{1,2})?|(\d{1,2})(?!\d)", re.ASCII)
+_CODE_KINDS = (("w", "wicket"), ("^", "wicket"), ("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"), ("b", "bye"))
+KIND_BY_RUNS = {0: "dot", 4: "four", 6: "six"}
 UNNAMED_WICKET = "another wicket fell with this ball; the source names one"
 OTHER_SIDE: dict[Side, Side] = {"team_a": "team_b", "team_b": "team_a"}
 ALL_OUT = 10
@@ -42,8 +45,8 @@ _WON = re.compile(r"\bwon\b|\bbeat\b", re.IGNORECASE)
 _TIED = re.compile(r"\btied?\b", re.IGNORECASE)
 _TOSS = re.compile(r"\btoss\b|elected to|chose to", re.IGNORECASE)
 _TOSS_WON = re.compile(
-    r"\W*(?P<winner>.{1,120}?) (?:(?:have |has )?won the toss(?:.{0,20}?\b(?P<chose>bat|bowl|field))?"
-    r"|(?:opt|opted|chose|elected|elect) to (?P<opted>bat|bowl|field))",
+    r"\W*(?P<winner>.{1,120}?)[ ,]+(?:(?:have |has )?won the toss(?:.{0,20}?\b(?P<chose>bat|bowl|field))?"
+    r"|(?:opt|opted|chose|elected|elect|decided) to (?P<opted>bat|bowl|field))",
     re.IGNORECASE,
 )
 _PART_OF_MATCH = re.compile(
@@ -51,22 +54,34 @@ _PART_OF_MATCH = re.compile(
 )
 
 
-def ball_kind(code: str) -> tuple[str, int | None]:
-    """Returns kind and runs of a ball's code: "4", "1nb" (feed) or "nb1" (recent overs), "W", "^2" (caught)."""
-    token = code.strip().lower()
-    numbers = [int(number) for number in _NUMBER.findall(token)]
-    if token.startswith("^"):
-        return "wicket", 0
-    for mark, kind in _EXTRAS:
-        if mark in token and "w" not in token.replace("wd", ""):
-            return kind, sum(numbers) if numbers else 1
-    if "w" in token and len(token) <= 6:
-        return "wicket", sum(numbers)
-    if re.fullmatch(r"\d{0,2}b\d{1,2}|\d{1,2}b", token):
-        return "bye", sum(numbers)
-    if re.fullmatch(r"\d{1,2}", token):
-        return {0: "dot", 4: "four", 6: "six"}.get(numbers[0], "runs"), numbers[0]
-    return "other", None
+class BallCode(NamedTuple):
+    kind: str
+    runs: int | None
+    is_known: bool
+
+
+@lru_cache(maxsize=1024)  # a poll may have all balls of the match
+def read_code(code: str, *, adds_no_ball: bool = False) -> BallCode:
+    """Returns the kind of a delivery and all runs that it added.
+
+    Codes: "4", "1nb", "5wd", "2lb", "W", "1wd+W"; "nb1" in Crex's recent overs, "^2" (caught) as its last ball.
+    `adds_no_ball`: the number of a no-ball is the runs off the bat, to which its own run is added. Five and seven
+    cannot be scored with one stroke: there the number is the total.
+    """
+    text = code.strip().lower().replace(" ", "")
+    found = _CODE_TOKEN.findall(text.replace("+", "|"))
+    spelled = "".join("".join(groups) for groups in found)
+    if not found or spelled != text.replace("+", "") or text == "b":  # "B" alone: the bowler starts his run
+        return BallCode("other", None, is_known=False)
+    marks = {mark[:1] if mark.startswith("^") else mark for _, mark, _, _ in found}
+    runs = 0
+    for before, mark, after, plain in found:
+        number = int(before or after or plain or 0)
+        if mark == "nb" and adds_no_ball and number not in (5, 7):
+            number += 1
+        runs += number or int(mark in ("wd", "nb", "lb"))
+    kind = next((kind for mark, kind in _CODE_KINDS if mark in marks), "")
+    return BallCode(kind or ("other" if marks - {""} else KIND_BY_RUNS.get(runs, "runs")), runs, is_known=True)
 
 
 def phase_in(text: str) -> Phase | None:
@@ -127,7 +142,7 @@ def ball_event(
     `is_counted`: False where there is a gap between this delivery and the newest one.
     """
     innings, over, index = place
-    kind = kind or ball_kind(code)[0]
+    kind = kind or read_code(code).kind
     detail: dict[str, str | int | float | bool | None] = {"score": score, "ball": code, **people}
     return Event(
         id=identity,

@@ -17,7 +17,7 @@ from scraping.errors import PayloadRejected, ScrapingError
 from scraping.payloads import Event, Payload, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
-from scraping.sources.cricket import ball_kind
+from scraping.sources.cricket import read_code
 from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
 from stadium.config import StadiumConfig
 from stadium.cricket.script import Ball, CricketScript
@@ -109,7 +109,7 @@ def assert_cricket_is_true(payload: Payload, match: Match, truth: CricketState) 
 def assert_every_ball_is_there(found: Mapping[str, Event], match: Match, index: int) -> None:
     balls = [event for event in match.script.events[:index] if isinstance(event, Ball)]
     expected = {
-        event_keys.ball(one.innings + 1, one.over, one.index): (one.label, one.total, ball_kind(one.text)[0])
+        event_keys.ball(one.innings + 1, one.over, one.index): (one.label, one.total, read_code(one.text).kind)
         for one in balls
     }
     read = [event for event in found.values() if event.kind != "dismissal"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from scraping.payloads import Phase, Side, Status
 from scraping.sources import cricket, parsing
@@ -24,9 +23,6 @@ _SCORE = re.compile(
 _FLAG_KEY = re.compile(r"/([0-9A-Za-z]{1,8})\.(?:png|svg|webp|jpg)(?:\?|$)")
 BALLS_PER_OVER = 6
 
-_CODE_TOKEN = re.compile(r"(\d{1,2})?(wd|nb|lb|pen|b|w|\^\d)(\d{1,2})?|(\d{1,2})", re.ASCII)
-_CODE_KINDS = (("w", "wicket"), ("^", "wicket"), ("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"), ("b", "bye"))
-_KIND_BY_RUNS = {0: "dot", 4: "four", 6: "six"}
 # The last-ball field also says what is about to happen: the ball starts, is in the air, is a free hit; the over ends.
 BALL_MOMENTS = frozenset({"b", "o", "bc", "ba", "fh", "e", "wd", "nb", "w"})
 DISMISSALS = frozenset(range(1, 8))  # bowled, caught, caught and bowled, run out, stumped, hit wicket, lbw
@@ -38,30 +34,16 @@ _OTHER_TEXTS = re.compile(
 )
 
 
-class BallCode(NamedTuple):
-    kind: str
-    runs: int | None
-    is_known: bool
+def read_code(code: str) -> cricket.BallCode:
+    """Reads a code of Crex, where the number of a no-ball is the runs off the bat.
 
-
-@lru_cache(maxsize=512)
-def read_code(code: str) -> BallCode:
-    """Returns the kind of a delivery and all runs that it added.
-
-    Codes: "4", "1nb", "5wd", "2lb", "W", "1wd+W"; "nb1" in the recent overs, "^2" (caught) as the last ball.
+    In a recorded over "1nb" made two: its total, the partnership and the batter's figures agree; only the item's own
+    score lags behind.
     """
-    text = code.strip().lower().replace(" ", "")
-    found = _CODE_TOKEN.findall(text.replace("+", "|"))
-    spelled = "".join("".join(groups) for groups in found)
-    if not found or spelled != text.replace("+", "") or text == "b":  # "B" alone: the bowler starts his run
-        return BallCode("other", None, is_known=False)
-    marks = {mark[:1] if mark.startswith("^") else mark for _, mark, _, _ in found}
-    runs = sum(_runs_of_mark(mark, int(before or after or plain or -1)) for before, mark, after, plain in found)
-    kind = next((kind for mark, kind in _CODE_KINDS if mark in marks), "")
-    return BallCode(kind or ("other" if marks - {""} else _KIND_BY_RUNS.get(runs, "runs")), runs, is_known=True)
+    return cricket.read_code(code, adds_no_ball=True)
 
 
-def recognized_code(code: str, path: str) -> BallCode:
+def recognized_code(code: str, path: str) -> cricket.BallCode:
     """Reads a code like `read_code` and counts it where it is unknown."""
     known = read_code(code)
     if not known.is_known:
@@ -73,20 +55,6 @@ def is_legal_ball(code: str) -> bool:
     """Returns whether the delivery counts for the over."""
     text = code.lower()
     return "wd" not in text and "nb" not in text
-
-
-def _runs_of_mark(mark: str, number: int) -> int:
-    """Returns the runs of one part of a code; `number` is -1 where there is none.
-
-    The number of a no-ball is the runs off the bat, to which its own run is added: in a recorded over "1nb" made two
-    (its total, the partnership and the batter's figures agree; only the item's own score lags behind). Five and seven
-    cannot be scored with one stroke: there the number is the total. The number of a wide is its total.
-    """
-    if mark == "nb":
-        return number if number in (5, 7) else max(number, 0) + 1
-    if mark in ("wd", "lb"):
-        return number if number > 0 else 1
-    return max(number, 0)
 
 
 def first_result(*values: Any) -> str:

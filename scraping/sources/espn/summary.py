@@ -20,7 +20,6 @@ from scraping.payloads import (
     Sport,
     Status,
     Teams,
-    Toss,
     score_of,
 )
 from scraping.sources import cricket, parsing
@@ -41,11 +40,6 @@ from scraping.sources.espn.site import sides_of, team_of
 from scraping.sources.parsing import note_unrecognized, validated
 
 _COMPETITORS = f"{SUMMARY}: header.competitions[0].competitors"
-_TOSS = re.compile(
-    r"\W*(?P<winner>.{1,120}?)\s*,?\s*(?:won the toss(?:,| and)?\s*)?(?:elected|chose|opted|decided) to "
-    r"(?P<decision>bat|field|bowl)",
-    re.IGNORECASE,
-)
 _LONG = re.compile(r"\btest\b|first.?class|\bfc\b|mdm|multi.?day|\b[34].day\b", re.IGNORECASE)
 _PLAY_TEXTS = re.compile(
     r"live|in progress|\d\w\w innings?|scheduled|result|final|complete[d]?|full time|super over|play|toss|"
@@ -88,6 +82,7 @@ def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
         raise SchemaBreak(f"{SUMMARY}: header.competitions[0].date is no time: {competition.date[:60]!r}")
     leagues = [response.header.league, *response.header.leagues, *response.leagues]
     series = (parsing.plain(league.name, 200) for league in leagues if league is not None)
+    tosses = (cricket.toss_in(parsing.plain(one.text), (team_a, team_b)) for one in notes if one.type == "toss")
     metadata = {
         "series": next(filter(None, series), ""),
         "match_type": _match_type(competition),
@@ -102,7 +97,7 @@ def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
         score=score_of(innings, with_super_overs=True),
         innings=innings,
         current_innings=innings[-1].number if innings else None,
-        toss=toss_in(notes, teams),
+        toss=next(filter(None, tosses), None),
         venue=parsing.plain(response.venue or competition.venue, 300),
         start_time=start,
         last_event=cricket.last_event_of(events),
@@ -163,18 +158,6 @@ def _is_long(competition: Competition) -> bool:
 
 def _match_type(competition: Competition) -> str:
     return parsing.plain(competition.event_type or competition.general_class_card, 60)
-
-
-def toss_in(notes: Sequence[Note], teams: Teams) -> Toss | None:
-    """Reads the toss from a note like "West Indies , elected to bat first"."""
-    for one in notes:
-        found = _TOSS.match(parsing.plain(one.text)) if one.type == "toss" else None
-        if found is not None:
-            names = {team.short_name: team.name for team in (teams.team_a, teams.team_b)}
-            winner = found["winner"].strip(" ,")
-            decision = "bat" if found["decision"].lower() == "bat" else "field"
-            return Toss(winner=names.get(winner, winner), decision=decision)
-    return None
 
 
 def ending_in(competition: Competition) -> str:

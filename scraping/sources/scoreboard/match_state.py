@@ -64,7 +64,7 @@ def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
 
 def event_of(row: dict[str, str]) -> Event:
     code, number = row.get("code", ""), parsing.integer(row.get("number"))
-    kind, runs = (_CARDS[code], None) if code in _CARDS else cricket.ball_kind(code)
+    kind, runs = (_CARDS[code], None) if code in _CARDS else cricket.read_code(code)[:2]
     return Event(
         id=row["id"][:120],
         kind=kind,

@@ -17,7 +17,6 @@ _SCORE = re.compile(r"(\d{1,4})/(\d{1,2})", re.ASCII)
 _NOT_OUT = re.compile(r"retired(?!\s+out)", re.IGNORECASE)  # hurt or not out: the score does not count it
 _CODES = {"wide": "wd", "no_ball": "nb", "bye": "b", "leg_bye": "lb"}
 _SAID_ILLEGAL = re.compile(r"\bwide\b|\bno[ -]ball\b", re.IGNORECASE)  # for a W, only the text shows it
-_kind_of_label = lru_cache(maxsize=256)(cricket.ball_kind)  # a poll has all balls of the match
 
 
 @dataclass(slots=True)
@@ -64,7 +63,7 @@ def balls_of(rows: Sequence[Delivery]) -> list[Ball]:
 
 def _ball(row: Delivery, innings: int, over: int) -> Ball:
     label = (row.incidentClassLabel or row.incidentClass or "").strip()
-    kind, stated = _kind_of_label(label)
+    kind, stated, _ = cricket.read_code(label)
     if kind == "other":
         note_unrecognized("incidents[].incidentClassLabel", label)
     said = f"{row.commentary or ''} {row.bowlDetail or ''}"
@@ -73,7 +72,7 @@ def _ball(row: Delivery, innings: int, over: int) -> Ball:
     if row.wicket is True and not _NOT_OUT.search(row.bowlDetail or ""):
         kind = "wicket"
     elif kind in ("other", "wicket"):
-        kind = {0: "dot", 4: "four", 6: "six"}.get(runs or 0, "runs")
+        kind = cricket.KIND_BY_RUNS.get(runs or 0, "runs")
     score = _SCORE.fullmatch((row.score or "").strip())
     return Ball(row, innings, over, kind, runs, is_legal, (int(score[1]), int(score[2])) if score else None)
 

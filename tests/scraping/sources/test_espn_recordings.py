@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from scraping import event_keys
-from scraping.payloads import Phase, Status, Team, Teams
+from scraping.payloads import Phase, Status, Team
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
+from scraping.sources.cricket import toss_in
 from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
 from scraping.sources.espn.plays import events_of, page_of
-from scraping.sources.espn.schemas import Note
-from scraping.sources.espn.summary import toss_in
 
 FOLDER = os.environ.get("VICTORYLINE_RECORDINGS", "")
 pytestmark = pytest.mark.skipif(
@@ -74,10 +73,9 @@ class TestPlays:
 
 def test_the_toss_is_read_from_the_notes_of_a_match() -> None:
     (body, *_) = recordings("pycricinfo_match_basic_1225249.json")
-    notes = [
-        Note.model_validate({"type": one["type"], "text": one["text"]}) for one in body["competitions"][0]["notes"]
-    ]
-    toss = toss_in(notes, Teams(team_a=Team(name="England", short_name="ENG"), team_b=WEST_INDIES))
+    teams = (Team(name="England", short_name="ENG"), WEST_INDIES)
+    (text,) = [one["text"] for one in body["competitions"][0]["notes"] if one["type"] == "toss"]
+    toss = toss_in(text, teams)
     assert toss is not None
     assert (toss.winner, toss.decision) == ("West Indies", "field")
     assert EspnAdapter.key == "espn"
