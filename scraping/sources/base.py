@@ -16,7 +16,7 @@ from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, MatchState, Payload, Phase, Sport, Status
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sources.layout import Layout
-from scraping.sources.parsing import has_play
+from scraping.sources.parsing import has_play, starting_on
 
 __all__ = [
     "Adapter",
@@ -115,7 +115,8 @@ class Adapter:
         return ()
 
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        raise NotImplementedError
+        """Returns the matches of the list that start on this day; a list may have others too."""
+        return starting_on(day, self.parse_list(reading, base_url))
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         """Returns the requests for the matches of one round; `asked` has a number for each of `round_fields`."""

@@ -11,16 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from datetime import UTC, datetime
-from functools import wraps
+from datetime import UTC, date, datetime
+from functools import lru_cache, wraps
 from html import unescape
 from typing import Any, TypeVar, cast
 
 import orjson
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from scraping.errors import Blocked, PayloadRejected, SchemaBreak, error_for_status
-from scraping.payloads import Innings, Integrity, Lineup, UnrecognizedValue
+from scraping.errors import Blocked, Drift, PayloadRejected, SchemaBreak, error_for_status
+from scraping.payloads import DiscoveredMatch, Innings, Integrity, Lineup, UnrecognizedValue
 from scraping.readings import Document, Reading
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -100,19 +100,25 @@ def nested(*path: str, default: Any = None) -> Any:
     return Field(default=default, validation_alias=AliasPath(*path))
 
 
-ResponseT = TypeVar("ResponseT", bound=Response)
+T = TypeVar("T")
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
 
-def validated(model: type[ResponseT], data: Any, *, schema: str, url: str = "") -> ResponseT:
-    """Returns the validated response, or raises SchemaBreak that names each invalid field.
+_validator = lru_cache(maxsize=None)(TypeAdapter)
+
+
+def validated(kind: type[T], data: Any, *, schema: str, url: str = "", path: str = "") -> T:
+    """Returns a validated response, or the part of one at `path`; raises SchemaBreak that names each invalid field.
 
     Example: `sofascore.event.v1: event.status.type (missing)`.
     """
+    if data is None and path:
+        raise SchemaBreak(f"{schema}: {path} (field required)", url=url)
     try:
-        return model.model_validate(data)
+        return cast("T", _validator(kind).validate_python(data))
     except ValidationError as error:
-        broken = [f"{path_of(one['loc'])} ({one['msg'].lower()})" for one in error.errors()[:5]]
+        places = [((path, *one["loc"]) if path else one["loc"], one["msg"]) for one in error.errors()[:5]]
+        broken = [f"{path_of(place)} ({message.lower()})" for place, message in places]
         raise SchemaBreak(f"{schema}: {'; '.join(broken)}", url=url, evidence=str(data)[:2000]) from error
 
 
@@ -214,6 +220,37 @@ def json_body(document: Document) -> Any:
 def json_object(document: Document) -> Mapping[str, Any]:
     """Returns the JSON object of a response, empty where it is no object; raises as `json_body` does."""
     return mapping(json_body(document))
+
+
+def unique_matches(
+    rows: Iterable[T], match_of: Callable[[T], DiscoveredMatch | None], *, is_strict: bool = False
+) -> list[DiscoveredMatch]:
+    """Returns each match of a list once; `match_of` returns None for a row that is no match of this source.
+
+    A row that cannot be read costs that row only, and is counted. Where no row can be read, or with `is_strict` already
+    the first time, the error is raised.
+    """
+    found: dict[str, DiscoveredMatch] = {}
+    broken: Drift | None = None
+    for row in rows:
+        try:
+            match = match_of(row)
+        except Drift as failure:
+            if is_strict:
+                raise
+            note_unrecognized("a row of the list", failure)
+            broken = failure
+            continue
+        if match is not None:
+            found.setdefault(match.source_event_id, match)
+    if broken is not None and not found:
+        raise broken
+    return list(found.values())
+
+
+def starting_on(day: date, matches: Iterable[DiscoveredMatch]) -> list[DiscoveredMatch]:
+    """Returns the matches that start on this day (UTC)."""
+    return [match for match in matches if match.start_time is not None and match.start_time.date() == day]
 
 
 def has_play(innings: Iterable[Innings]) -> bool:

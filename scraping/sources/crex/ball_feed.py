@@ -19,7 +19,7 @@ from scraping.payloads import Event, LastEvent
 from scraping.sources import cricket, parsing
 from scraping.sources.base import Reading
 from scraping.sources.crex import schemas, site, texts
-from scraping.sources.crex.schemas import BallItem, FeedItem, FeedResponse, OtherItem, OverItem, WicketItem
+from scraping.sources.crex.schemas import AnyItem, BallItem, FeedItem, OtherItem, OverItem, WicketItem
 
 _NAMES = {"dot": "No run", "four": "Four", "six": "Six", "wicket": "Wicket", "wide": "Wide"}
 _RETIRED = re.compile(r"\bret(?:ired|d)\b\.?\s*(?:-\s*)?(?:hurt|ill|not)|\babsent\b", re.IGNORECASE)
@@ -47,7 +47,7 @@ def items_in(data: Any, match_key: str) -> list[FeedItem] | None:
         if stated and stated != match_key:
             raise PayloadRejected(f"the ball feed is about another match: {stated} instead of {match_key}")
     unique: dict[object, FeedItem] = {}
-    for one in parsing.validated(FeedResponse, {"items": data}, schema=schemas.FEED).items:
+    for one in parsing.validated(list[AnyItem], data, schema=schemas.FEED, path="items"):
         unique.setdefault(parsing.text(one.id, 120), one)  # an id that comes twice counts once
     if "" in unique:
         raise SchemaBreak(f"{schemas.FEED}: items[].id (empty)")

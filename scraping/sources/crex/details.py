@@ -18,7 +18,7 @@ from scraping.payloads import Team, Toss
 from scraping.sources import cricket, parsing
 from scraping.sources.base import Reading
 from scraping.sources.crex import schemas, site, texts
-from scraping.sources.crex.schemas import PageResponse, ScorecardInnings, scorecard_innings
+from scraping.sources.crex.schemas import MatchMeta, ScorecardInnings, scorecard_innings
 
 _MATCH = "match-"
 
@@ -119,7 +119,7 @@ def _meta(state: Mapping[str, Any], match_key: str) -> Mapping[str, Any]:
     if (not own and others) or (stated and stated != match_key):
         raise PayloadRejected(f"the page is about another match: {stated or others[0]} instead of {match_key}")
     if own:
-        parsing.validated(PageResponse, {"match": own}, schema=schemas.PAGE)
+        parsing.validated(MatchMeta, own, schema=schemas.PAGE, path="match")
     return {**_first_row(site.embedded_response(state, site.MATCH_META)), **own}
 
 

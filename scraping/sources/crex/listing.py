@@ -21,7 +21,7 @@ from scraping.sources import parsing
 from scraping.sources.base import ListPlan, Reading, Request
 from scraping.sources.crex import schemas, site, texts
 from scraping.sources.crex.details import MatchDetails, with_mapping
-from scraping.sources.crex.schemas import ListedMatch, ListResponse
+from scraping.sources.crex.schemas import ListedMatch
 from scraping.sources.crex.site import match_key
 from scraping.sources.crex.texts import parse_total
 
@@ -78,7 +78,7 @@ def _as_list(data: Any) -> dict[str, ListedMatch] | None:
     }
     if data and not items:
         return None
-    return parsing.validated(ListResponse, {"matches": items}, schema=schemas.LIST).matches
+    return parsing.validated(dict[str, ListedMatch], items, schema=schemas.LIST, path="matches")
 
 
 def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
@@ -171,14 +171,14 @@ def fixtures_on(reading: Reading, base_url: str, day: date) -> list[DiscoveredMa
     responses = responses or site.embedded_responses(state, site.FIXTURES)
     if not responses:
         raise LayoutChanged("no fixtures found; tried getFixture and the page's state", url=base_url)
-    found: dict[str, DiscoveredMatch] = {}
-    for row in (row for response in responses for row in _fixture_rows(response)):
+
+    def match_of(row: Mapping[str, Any]) -> DiscoveredMatch:
         item = parsing.validated(ListedMatch, row, schema=schemas.LIST, url=base_url)
         key = item.mf or ""
-        match = _of_item(key, item, names, reading, url=_match_url(key, base_url))
-        if match.start_time is not None and match.start_time.date() == day:
-            found.setdefault(key, match)
-    return list(found.values())
+        return _of_item(key, item, names, reading, url=_match_url(key, base_url))
+
+    rows = (row for response in responses for row in _fixture_rows(response))
+    return parsing.starting_on(day, parsing.unique_matches(rows, match_of))
 
 
 def _fixture_rows(response: Any) -> Iterator[Mapping[str, Any]]:

@@ -136,12 +136,6 @@ AnyItem = Annotated[
 ]
 
 
-class FeedResponse(Response):
-    """getBallFeeds, which is a bare list, under a name."""
-
-    items: list[AnyItem]
-
-
 class ScorecardInnings(Response):
     """One innings of getSC4."""
 
@@ -149,10 +143,6 @@ class ScorecardInnings(Response):
     d: str  # "421/5d(690": balls, or overs where there is a dot
     b: list[str] = []  # KEY.runs.balls.4s.6s.../...
     a: list[str] = []  # KEY.runs.balls.maidens.wickets
-
-
-class ScorecardResponse(Response):
-    innings: list[ScorecardInnings]
 
 
 class SquadsResponse(Response):
@@ -182,32 +172,17 @@ class ListedMatch(Response):
     mf: str | None = None  # the match, in the fixtures
 
 
-class ListResponse(Response):
-    matches: dict[str, ListedMatch]
-
-
 class MetaTeam(Response):
     name: str
     fkey: Key
 
 
 class MatchMeta(Response):
-    """A page's `match-KEY`."""
+    """The required fields of a page's `match-KEY`."""
 
     fkey: str
     team1: MetaTeam
     team2: MetaTeam
-    t: str | int | None = None
-    v: str | None = None
-    mn: str | int | None = None
-    sf: str | None = None
-    dt: int | str | None = None
-
-
-class PageResponse(Response):
-    """The parts of a page's state that have a schema."""
-
-    match: MatchMeta | None = None
 
 
 def scorecard_innings(response: Any) -> tuple[ScorecardInnings, ...] | None:
@@ -215,5 +190,4 @@ def scorecard_innings(response: Any) -> tuple[ScorecardInnings, ...] | None:
     if response is None:
         return None
     innings = response.get("innings") if isinstance(response, dict) else response
-    card = parsing.validated(ScorecardResponse, {"innings": innings}, schema=SCORECARD)
-    return tuple(card.innings)
+    return tuple(parsing.validated(list[ScorecardInnings], innings, schema=SCORECARD, path="innings"))

@@ -8,7 +8,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from scraping.errors import Drift, LayoutChanged, SchemaBreak
+from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
@@ -108,28 +108,11 @@ class EspnAdapter(Adapter):
 
     @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        """Returns each match once; skips invalid rows, and raises the last error where all rows are invalid."""
         data, url = site.body_of(reading, "list")
-        found: dict[str, DiscoveredMatch] = {}
-        broken: Drift | None = None
-        for league, event in _listed_events(data, url):
-            try:
-                match = _listed_match(league, event, base_url, url)
-            except Drift as drift:
-                broken = drift
-            else:
-                found.setdefault(match.source_event_id, match)
-        if broken is not None and not found:
-            raise broken
-        return list(found.values())
+        return parsing.unique_matches(_listed_events(data, url), lambda row: _listed_match(*row, base_url, url))
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return site.plan(site.cricket_list_url(base_url, day))
-
-    def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        """Returns the matches that begin on the day; the list also has long matches that began earlier."""
-        listed = self.parse_list(reading, base_url)
-        return [match for match in listed if match.start_time is not None and match.start_time.date() == day]
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.cricket_match_at(url, base_url)

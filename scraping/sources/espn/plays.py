@@ -19,7 +19,7 @@ from scraping import event_keys
 from scraping.errors import PayloadRejected
 from scraping.payloads import Event
 from scraping.sources import cricket, parsing
-from scraping.sources.espn.schemas import PLAYS, Dismissal, Play, PlayByPlay, Plays
+from scraping.sources.espn.schemas import PLAYS, Dismissal, Play, Plays
 from scraping.sources.parsing import note_unrecognized, validated
 
 _EXTRAS = tuple(
@@ -34,7 +34,7 @@ _MOST_IN_OVER = 60  # an over of more deliveries than that is a fault of the sou
 
 
 def page_of(data: Any, url: str) -> Plays:
-    return validated(PlayByPlay, data, schema=PLAYS, url=url).commentary
+    return validated(Plays, parsing.mapping(data).get("commentary"), schema=PLAYS, url=url, path="commentary")
 
 
 def are_all(pages: Sequence[Plays]) -> bool:

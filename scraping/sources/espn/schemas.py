@@ -178,7 +178,3 @@ class Plays(Response):
             return data
         balls = [item for item in items if not isinstance(item, dict) or item.get("over") is not None]
         return {**data, "items": balls, "listed": len(items)}
-
-
-class PlayByPlay(Response):
-    commentary: Plays

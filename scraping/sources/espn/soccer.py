@@ -6,7 +6,7 @@ import re
 from datetime import date
 from typing import Any
 
-from scraping.errors import Drift, PayloadRejected, SchemaBreak
+from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
@@ -104,17 +104,10 @@ def _listed_matches(reading: Reading, base_url: str, day: date | None = None) ->
     league = board.leagues[0] if board.leagues else None
     slug = (league.slug if league else None) or site.SERIE_A
     series = parsing.plain(league.name, 200) if league else ""
-    found: dict[str, DiscoveredMatch] = {}
-    for event in board.events:
-        try:
-            match = _listed_match(event, base_url, slug, series)
-        except Drift:
-            if day is not None:
-                raise
-            continue
-        if day is None or (match.start_time is not None and match.start_time.date() == day):
-            found.setdefault(match.source_event_id, match)
-    return list(found.values())
+    found = parsing.unique_matches(
+        board.events, lambda event: _listed_match(event, base_url, slug, series), is_strict=day is not None
+    )
+    return found if day is None else parsing.starting_on(day, found)
 
 
 def _listed_match(event: SoccerEvent, base_url: str, league: str, series: str) -> DiscoveredMatch:

@@ -7,18 +7,15 @@ it in one and finds the same script in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import date
 from typing import Any
-
-from pydantic import ValidationError
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espncricinfo import match_state, players, schemas, site
-from scraping.sources.parsing import note_unrecognized, parses
+from scraping.sources.parsing import parses
 
 _ASKED = re.compile(r"[?&]innings=(\d{1,2})(?:&|$)", re.ASCII)
 _SCORECARD_PAGE = "scorecard"
@@ -89,36 +86,23 @@ class EspncricinfoAdapter(Adapter):
 
     @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
-        """Returns each match once; counts and skips invalid ones; raises LayoutChanged where there is no list."""
         data = site.data_of(reading.document("page"), base_url)
         listed = parsing.mapping(data.get("content")).get("matches")
         if not isinstance(listed, list):
             raise LayoutChanged(f"{schemas.LIST}: content.matches (missing)", url=base_url, evidence=str(data)[:2000])
-        found = [one for row in parsing.rows(listed) if (one := _listed_match(row, base_url)) is not None]
-        if listed and not found:
-            raise LayoutChanged(f"{schemas.LIST}: none of {len(listed)} matches can be read", url=base_url)
-        return list({one.source_event_id: one for one in found}.values())
+        return parsing.unique_matches(listed, lambda row: _listed_match(row, base_url))
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         """Requests a day's list as the stadium has it; the site's own request is not recorded."""
         url = f"{base_url.rstrip('/')}/live-cricket-match-schedule-fixtures?date={day.isoformat()}"
         return ListPlan(url="", endpoints=(), requests=(site.page_request(url),))
 
-    def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
-        """Returns the matches that start on that day (UTC)."""
-        found = self.parse_list(reading, base_url)
-        return [match for match in found if match.start_time is not None and match.start_time.date() == day]
-
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
         return site.match_at(url, base_url)
 
 
-def _listed_match(row: Mapping[str, Any], base_url: str) -> DiscoveredMatch | None:
-    try:
-        match = schemas.Brief.model_validate(row)
-    except ValidationError as broken:
-        note_unrecognized(schemas.LIST, parsing.path_of(broken.errors()[0]["loc"]))
-        return None
+def _listed_match(row: Any, base_url: str) -> DiscoveredMatch:
+    match = parsing.validated(schemas.Brief, row, schema=schemas.LIST, url=base_url)
     status, _, _ = match_state.status_and_phase(match, has_play=any(side.score for side in match.teams))
     teams = tuple(match_state.team_of(side.team) for side in match.teams if parsing.text(side.team.long_name))
     names = " v ".join(team.name for team in teams)

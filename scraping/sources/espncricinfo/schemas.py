@@ -194,10 +194,6 @@ class Commentary(Response):
     comments: list[Ball] | None = None
 
 
-class MatchPage(Response):
-    match: Match
-
-
 ContentT = TypeVar("ContentT", bound=Response)
 
 

@@ -74,7 +74,7 @@ def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str) -> schem
     stated = parsing.text(parsing.mapping(data.get("match")).get("objectId"), 40)
     if stated and stated != wanted:
         raise PayloadRejected(f"the page is about another match: {stated} instead of {wanted}", url=url)
-    match = parsing.validated(schemas.MatchPage, data, schema=schema, url=url).match
+    match = parsing.validated(schemas.Match, data.get("match"), schema=schema, url=url, path="match")
     if len(match.teams) != 2:
         raise PayloadRejected(f"the match has {len(match.teams)} teams", url=url)
     return match

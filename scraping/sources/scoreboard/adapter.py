@@ -125,12 +125,13 @@ class ScoreboardAdapter(Adapter):
         """Raises LayoutChanged where the list has rows that are no matches; an empty list is valid."""
         page_url = reading.ref.url or base_url
         found = _extracted(reading, LIST)
-        matches = []
-        for row in found.rows("cards"):
+
+        def match_of(row: dict[str, str]) -> DiscoveredMatch | None:
             match = self.match_at(urljoin(page_url, row.get("link", "")), base_url)
-            if match is not None:
-                status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
-                matches.append(match.model_copy(update={"title": parsing.text(row.get("title")), "status": status}))
+            status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
+            return match and match.model_copy(update={"title": parsing.text(row.get("title")), "status": status})
+
+        matches = parsing.unique_matches(found.rows("cards"), match_of)
         if not matches and found.text("list"):
             tried = ", ".join(found.layout.named()["cards"])
             raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url)

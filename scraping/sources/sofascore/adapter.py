@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from datetime import date
 
-from scraping.errors import SchemaBreak
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
@@ -63,12 +62,11 @@ class SofascoreAdapter(SofascoreSite):
 
     @parses
     def parse(self, reading: Reading) -> Payload:
-        response, missing = site.event_in(reading, schemas.FootballEventResponse, self.sport)
-        event = response.event
+        event, missing = site.event_in(reading, schemas.FootballEvent, self.sport)
         goals = goals_of(event)
-        listed = site.optional(reading, "incidents", schemas.IncidentsResponse, schemas.INCIDENTS)
+        listed = site.optional(reading, "incidents", list[schemas.Incident], schemas.INCIDENTS)
         # an item with `isLive` is the headline of the running period ("First half") and no event
-        rows = [row for row in listed.incidents if not row.isLive] if listed else None
+        rows = [row for row in listed if not row.isLive] if listed is not None else None
         if rows is not None and incidents.is_of_another_match(rows, event, goals):
             site.note_other_match("incidents")
             listed = rows = None
@@ -77,7 +75,7 @@ class SofascoreAdapter(SofascoreSite):
             reading,
             state_of(event, events, reading.captured_at),
             events=events,
-            events_are_complete=listed is not None and incidents.are_complete(listed.incidents, event, goals),
+            events_are_complete=listed is not None and incidents.are_complete(listed, event, goals),
             has_events=rows is not None,
             also_missing=missing,
         )
@@ -96,10 +94,7 @@ class SofascoreAdapter(SofascoreSite):
     @parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         """Returns the day's matches, each once. A postponed match stays on the list of its old day too."""
-        document = reading.document("fixtures")
-        if document is None:
-            raise SchemaBreak(f"{schemas.LIST}: the day's list gave no response", url=reading.ref.url)
-        return listing.listed_matches([document], base_url, self.sport)
+        return listing.listed_matches([reading.document("fixtures")], base_url, self.sport)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return self.lineup_requests(ref, base_url)

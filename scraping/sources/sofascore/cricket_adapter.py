@@ -13,7 +13,7 @@ from scraping.sources.parsing import parses, validated
 from scraping.sources.sofascore import cricket_state, deliveries, listing, players, schemas, site
 from scraping.sources.sofascore.adapter import SofascoreSite
 from scraping.sources.sofascore.batting_order import innings_of, side_of
-from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsResponse, InningsRow
+from scraping.sources.sofascore.schemas import CricketEvent, Delivery, InningsRow
 
 
 class SofascoreCricketAdapter(SofascoreSite):
@@ -30,8 +30,7 @@ class SofascoreCricketAdapter(SofascoreSite):
 
     @parses
     def parse(self, reading: Reading) -> Payload:
-        response, missing = site.event_in(reading, schemas.CricketEventResponse, self.sport)
-        event = response.event
+        event, missing = site.event_in(reading, CricketEvent, self.sport)
         rows = _deliveries(reading, event)
         innings, knows_order = innings_of(event, _innings(reading, event), rows or [])
         balls = deliveries.balls_of(rows or [])
@@ -67,11 +66,11 @@ class SofascoreCricketAdapter(SofascoreSite):
         document = site.usable(reading.document("innings"))
         if document is None:
             return Figures(**envelope)
-        data = parsing.json_object(document)
-        rows = validated(InningsResponse, data, schema=schemas.INNINGS, url=document.url).innings
+        listed = parsing.json_object(document).get("innings")
+        rows = validated(list[InningsRow], listed, schema=schemas.INNINGS, url=document.url, path="innings")
         if not rows:
             return Figures(**envelope)
-        event = site.event_in(reading, schemas.CricketEventResponse, self.sport)[0].event
+        event = site.event_in(reading, CricketEvent, self.sport)[0]
         sides = [players.side_of_innings(row, side_of(event, row.battingTeam.id)) for row in rows]
         figures = [one for row, side in zip(rows, sides, strict=True) for one in players.innings_figures(row, side)]
         return Figures(**envelope, figures=tuple(figures))
@@ -79,10 +78,10 @@ class SofascoreCricketAdapter(SofascoreSite):
 
 def _deliveries(reading: Reading, event: CricketEvent) -> list[Delivery] | None:
     """Returns the balls, or None where they are missing, invalid, or of other teams."""
-    response = site.optional(reading, "incidents", schemas.DeliveriesResponse, schemas.INCIDENTS)
-    if response is None:
+    listed = site.optional(reading, "incidents", list[Delivery], schemas.INCIDENTS)
+    if listed is None:
         return None
-    rows = deliveries.balls_in(response)
+    rows = deliveries.balls_in(listed)
     if any(row.battingTeamId and side_of(event, row.battingTeamId) is None for row in rows):
         site.note_other_match("incidents")
         return None
@@ -90,8 +89,7 @@ def _deliveries(reading: Reading, event: CricketEvent) -> list[Delivery] | None:
 
 
 def _innings(reading: Reading, event: CricketEvent) -> list[InningsRow]:
-    response = site.optional(reading, "innings", InningsResponse, schemas.INNINGS)
-    rows = response.innings if response else []
+    rows = site.optional(reading, "innings", list[InningsRow], schemas.INNINGS) or []
     if any(side_of(event, row.battingTeam.id) is None for row in rows):
         site.note_other_match("innings")
         return []

@@ -11,7 +11,7 @@ from itertools import groupby
 from scraping.payloads import Event, Innings
 from scraping.sources import cricket, parsing
 from scraping.sources.parsing import note_unrecognized
-from scraping.sources.sofascore.schemas import DeliveriesResponse, Delivery, Person
+from scraping.sources.sofascore.schemas import Delivery, Person
 
 _SCORE = re.compile(r"(\d{1,4})/(\d{1,2})", re.ASCII)
 _NOT_OUT = re.compile(r"retired(?!\s+out)", re.IGNORECASE)  # hurt or not out: the score does not count it
@@ -34,12 +34,12 @@ class Ball:
     ball: int | None = None  # of the label
 
 
-def balls_in(response: DeliveriesResponse) -> list[Delivery]:
+def balls_in(listed: Sequence[Delivery]) -> list[Delivery]:
     """Returns the deliveries, newest first; other kinds are counted and left out."""
-    for row in response.incidents:
+    for row in listed:
         if row.incidentType != "ball":
             note_unrecognized("incidents[].incidentType", row.incidentType)
-    return [row for row in response.incidents if row.incidentType == "ball"]
+    return [row for row in listed if row.incidentType == "ball"]
 
 
 def balls_of(rows: Sequence[Delivery]) -> list[Ball]:

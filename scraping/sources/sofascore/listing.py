@@ -18,7 +18,7 @@ from scraping.sources.base import Document, Endpoint, ListPlan, Reading, Request
 from scraping.sources.parsing import note_unrecognized, validated
 from scraping.sources.sofascore import schemas, site
 from scraping.sources.sofascore.event import series_of, status_by_type, teams_of, title_of
-from scraping.sources.sofascore.schemas import Brief, ListResponse, TournamentsResponse
+from scraping.sources.sofascore.schemas import Brief, TournamentsResponse
 
 ROUND_FIELDS: tuple[str, ...] = ("tournament", "season", "round")
 FOLLOWED_TOURNAMENT = 325  # Brasileirão Série A
@@ -74,26 +74,23 @@ def matches_of(reading: Reading, base_url: str, sport: Sport) -> list[Discovered
     return listed_matches(lists, base_url, sport)
 
 
-def listed_matches(documents: Iterable[Document], base_url: str, sport: Sport) -> list[DiscoveredMatch]:
+def listed_matches(documents: Iterable[Document | None], base_url: str, sport: Sport) -> list[DiscoveredMatch]:
     """Returns the matches of these lists, each once; invalid rows and those of another sport are left out."""
-    found: dict[str, DiscoveredMatch] = {}
-    for document in documents:
-        response = validated(ListResponse, parsing.json_object(document), schema=schemas.LIST, url=document.url)
-        for row in parsing.rows(response.events):
-            match = _match_of(row, base_url, sport)
-            if match is not None:
-                found.setdefault(match.source_event_id, match)
-    return list(found.values())
+    rows = [row for document in documents for row in parsing.rows(_events_in(document))]
+    return parsing.unique_matches(rows, lambda row: _match_of(row, base_url, sport))
+
+
+def _events_in(document: Document | None) -> list[Any]:
+    """Returns the rows of a list. They are validated one by one: an invalid row must not hide the others."""
+    listed = parsing.json_object(document).get("events") if document else None
+    return validated(list[Any], listed, schema=schemas.LIST, url=document.url if document else "", path="events")
 
 
 def _match_of(row: Mapping[str, Any], base_url: str, sport: Sport) -> DiscoveredMatch | None:
     event = Brief.model_validate(row)
     if event.id is None or site.sport_of(event) not in (sport.value, ""):
         return None
-    try:
-        status, _ = status_by_type(event.status)
-    except (PayloadRejected, SchemaBreak):
-        return None  # one odd row must not hide the others
+    status, _ = status_by_type(event.status)
     teams = teams_of(event) if event.homeTeam.name and event.awayTeam.name else None
     return DiscoveredMatch(
         source_event_id=str(event.id),
@@ -109,13 +106,12 @@ def _match_of(row: Mapping[str, Any], base_url: str, sport: Sport) -> Discovered
 
 def round_matches(reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
     """Returns each match of the round once; raises PayloadRejected for a row of another round."""
-    document = reading.document("round")
     try:
-        response = validated(ListResponse, parsing.json_object(document) if document else None, schema=schemas.LIST)
+        rows = _events_in(reading.document("round"))
     except SchemaBreak as broken:
         raise SchemaBreak(f"the response has no list of the round's matches: {broken}", url=reading.ref.url) from broken
-    found: dict[str, DiscoveredMatch] = {}
-    for row in map(parsing.mapping, response.events):
+
+    def match_of(row: Mapping[str, Any]) -> DiscoveredMatch:
         event = Brief.model_validate(row)
         stated = (event.league_id, event.season_id, event.round)
         for name, value in zip(ROUND_FIELDS, stated, strict=True):
@@ -125,8 +121,9 @@ def round_matches(reading: Reading, base_url: str, asked: Mapping[str, int]) -> 
         if match is None:
             named = parsing.text(row.get("id"), 40) or "one without an id"
             raise SchemaBreak(f"a match of the round cannot be read: {named}", url=reading.ref.url)
-        found.setdefault(match.source_event_id, match)
-    return list(found.values())
+        return match
+
+    return parsing.unique_matches(map(parsing.mapping, rows), match_of, is_strict=True)
 
 
 def tournament_requests(readings: Sequence[Reading], base_url: str, day: date, sport: Sport) -> tuple[Request, ...]:

@@ -124,14 +124,6 @@ class CricketEvent(Event):
     note: str | None = None
 
 
-class FootballEventResponse(Response):
-    event: FootballEvent
-
-
-class CricketEventResponse(Response):
-    event: CricketEvent
-
-
 class Person(Response):
     name: str | None = None
     shortName: str | None = None
@@ -163,10 +155,6 @@ class Incident(Response):
     playerName: str | None = None
 
 
-class IncidentsResponse(Response):
-    incidents: list[Incident]
-
-
 class Delivery(Response):
     """Cricket. `over` counts from 1, so over 39 ball 5 is 38.5; `number` counts the deliveries of an innings."""
 
@@ -188,10 +176,6 @@ class Delivery(Response):
     batsman: Person | None = None
     bowler: Person | None = None
     dismissedBatsman: Person | None = None
-
-
-class DeliveriesResponse(Response):
-    incidents: list[Delivery]
 
 
 class FigureLine(Response):
@@ -219,10 +203,6 @@ class InningsRow(Response):
     battingTeam: Team
     battingLine: list[BattingLine] = Field(default_factory=list)
     bowlingLine: list[BowlingLine] = Field(default_factory=list)
-
-
-class InningsResponse(Response):
-    innings: list[InningsRow]
 
 
 class PlayerStatistics(Response):
@@ -257,12 +237,6 @@ class LineupsResponse(Response):
     confirmed: bool
     home: LineupSide
     away: LineupSide
-
-
-class ListResponse(Response):
-    """A list whose rows are validated one by one: an invalid row must not hide the others."""
-
-    events: list[Any]
 
 
 class TournamentRow(Response):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Status
 from scraping.sources import parsing
 from scraping.sources.base import Document, Reading, RefInfo, Request
-from scraping.sources.parsing import ResponseT, note_unrecognized, validated
+from scraping.sources.parsing import T, note_unrecognized, validated
 from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.schemas import Brief
 
+EventT = TypeVar("EventT", bound=schemas.Event)
 EXAMPLE = ".../football/match/flamengo-santos/GOsuO#id:15052834, with the part after #"
 CRICKET_EXAMPLE = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, with the part after #"
 _PATH = re.compile(
@@ -39,8 +40,8 @@ def usable(document: Document | None) -> Document | None:
     return document if document is not None and document.status < 400 else None
 
 
-def event_in(reading: Reading, model: type[ResponseT], sport: Sport) -> tuple[ResponseT, tuple[str, ...]]:
-    """Returns the response with the requested event, and the names of the sources that failed."""
+def event_in(reading: Reading, model: type[EventT], sport: Sport) -> tuple[EventT, tuple[str, ...]]:
+    """Returns the requested event, and the names of the sources that failed."""
     document, page = usable(reading.document("event")), reading.document("page")
     try:
         if document is None:
@@ -57,13 +58,13 @@ def event_in(reading: Reading, model: type[ResponseT], sport: Sport) -> tuple[Re
         raise LayoutChanged(message, url=page.url, evidence=html[: parsing.EVIDENCE_CHARACTERS]) from broken
 
 
-def _checked(model: type[ResponseT], data: Any, reading: Reading, sport: Sport) -> ResponseT:
+def _checked(model: type[EventT], data: Any, reading: Reading, sport: Sport) -> EventT:
     brief = Brief.model_validate(parsing.mapping(data))
     if sport_of(brief) not in (sport.value, ""):
         raise PayloadRejected(f"the event is about another sport: {sport_of(brief)}", url=reading.ref.url)
-    response = validated(model, {"event": parsing.mapping(data)}, schema=schemas.EVENT, url=reading.ref.url)
+    event = validated(model, parsing.mapping(data), schema=schemas.EVENT, url=reading.ref.url, path="event")
     refuse_another_event(brief, reading)
-    return response
+    return event
 
 
 def refuse_another_event(event: Brief, reading: Reading) -> None:
@@ -78,8 +79,8 @@ def _event_in_page(html: str) -> Mapping[str, Any]:
     return next(filter(None, (parsing.mapping(holder.get("event")) for holder in holders)), {})
 
 
-def optional(reading: Reading, name: str, model: type[ResponseT], schema: str) -> ResponseT | None:
-    """Returns a validated response, or None where it is missing or invalid: a match can be read without it.
+def optional(reading: Reading, name: str, kind: type[T], schema: str) -> T | None:
+    """Returns the validated list of a response, or None where it is missing or invalid: a match can be read without it.
 
     An invalid response is counted, and the payload lists the events as missing.
     """
@@ -87,7 +88,8 @@ def optional(reading: Reading, name: str, model: type[ResponseT], schema: str) -
     if document is None:
         return None
     try:
-        return validated(model, document.json(), schema=schema, url=document.url)
+        listed = parsing.mapping(document.json()).get(name)
+        return validated(kind, listed, schema=schema, url=document.url, path=name)
     except SchemaBreak as broken:
         note_unrecognized(document.name, broken)
         return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scraping.errors import LayoutChanged
+from scraping.errors import Drift
 from scraping.payloads import Status
 from scraping.sources import ADAPTERS
 from scraping.sources.base import RefInfo
@@ -94,7 +94,7 @@ class TestLists:
 
     @pytest.mark.parametrize("data", [{}, {"content": {}}, {"content": {"matches": [{"objectId": 1}]}}])
     def test_no_list_is_not_an_empty_list(self, data: Any) -> None:
-        with pytest.raises(LayoutChanged):
+        with pytest.raises(Drift):
             ADAPTER.parse_list(read(build.document("page", pages.html(data))), pages.BASE)
         empty = build.document("page", pages.html({"content": {"matches": []}}))
         assert ADAPTER.parse_list(read(empty), pages.BASE) == []

@@ -13,7 +13,7 @@ from scraping.sources.cricket import with_unnamed_wickets
 from scraping.sources.espn.plays import events_of as espn_events
 from scraping.sources.espn.plays import page_of
 from scraping.sources.sofascore import deliveries
-from scraping.sources.sofascore.schemas import DeliveriesResponse
+from scraping.sources.sofascore.schemas import Delivery
 from stadium.config import StadiumConfig
 from stadium.cricket.script import CricketScript
 from stadium.matches.programme import Match
@@ -115,6 +115,6 @@ class TestAtTheSites:
         book = IncidentLog(played)
         book.advance(len(played.script.events))
         events = deliveries.events_of(
-            deliveries.balls_of(DeliveriesResponse.model_validate_json(book.body()).incidents)
+            deliveries.balls_of([Delivery.model_validate(row) for row in json.loads(book.body())["incidents"]])
         )
         assert sorted(one.slot for one in events if one.kind == "dismissal") == ["w:1:1", "w:1:2", "w:1:3"]
