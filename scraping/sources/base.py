@@ -16,7 +16,7 @@ from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, MatchState, Payload, Phase, Sport, Status
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sources.layout import Layout
-from scraping.sources.parsing import has_play, starting_on
+from scraping.sources.parsing import has_play, parses, starting_on
 
 __all__ = [
     "Adapter",
@@ -40,7 +40,10 @@ class ListPlan:
 
 
 class Adapter:
-    """The base class of adapters: one site. Stateless: every method is a pure function of its arguments."""
+    """The base class of adapters: one site. Stateless: every method is a pure function of its arguments.
+
+    The methods `parse...` of subclasses are wrapped by `parsing.parses`.
+    """
 
     key: str
     sport: Sport
@@ -53,6 +56,11 @@ class Adapter:
     layout: Layout | None = None  # the selectors of a match page; None: it is not read by selectors
     list_layout: Layout | None = None  # the same of the page that lists matches
     prefers_attached: bool = False  # its pages update themselves: they stay open and are read again
+
+    def __init_subclass__(cls) -> None:
+        for name, method in tuple(vars(cls).items()):
+            if name.startswith("parse"):
+                setattr(cls, name, parses(method))
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         """Returns the endpoints that a match page's script is expected to request."""
@@ -127,7 +135,19 @@ class Adapter:
         raise LayoutChanged(f"{self.key} has no rounds")
 
     def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        """Returns the match of an address of this source; None where it is not the address of a match."""
+        """Returns the match of an address of this source, upcoming until it is read; None for another address."""
+        try:
+            ref = self.ref_at(url, base_url)
+        except ValueError:  # not an address
+            return None
+        if ref is None:
+            return None
+        return DiscoveredMatch(
+            source_event_id=ref.source_event_id, url=ref.url, sport=self.sport, status=Status.UPCOMING
+        )
+
+    def ref_at(self, url: str, base_url: str) -> RefInfo | None:
+        """Returns id and page of the match of an address; None where it is not the address of a match."""
         raise NotImplementedError
 
     def payload(

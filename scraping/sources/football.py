@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scraping import event_keys
 from scraping.payloads import Phase, Score, Status
 
 LABELS = {
@@ -17,6 +18,26 @@ LABELS = {
     "shootout_goal": "Shoot-out, scored",
     "shootout_miss": "Shoot-out, missed",
 }
+
+
+GOALS = frozenset({"goal", "penalty_goal", "own_goal"})
+KICKS = frozenset({"shootout_goal", "shootout_miss"})
+
+
+def slot_of(kind: str, side: str, number: int, *, player: str = "", player_out: str = "") -> str:
+    """Returns the event key; empty where the event has none: a video review, added time.
+
+    `number`: the place of a goal or kick among those of its side.
+    """
+    if not side:
+        return ""
+    if kind in GOALS:
+        return event_keys.goal(side, number)
+    if kind in KICKS:
+        return event_keys.shootout_kick(side, number)
+    if kind in ("yellow_card", "red_card") and player:
+        return event_keys.card(side, kind.partition("_")[0], player)
+    return event_keys.substitution(side, player_out) if kind == "substitution" and player_out else ""
 
 
 def description_of(label: str, minute: str | None, body: str) -> str:

@@ -103,8 +103,7 @@ def nested(*path: str, default: Any = None) -> Any:
 T = TypeVar("T")
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
-
-_validator = lru_cache(maxsize=None)(TypeAdapter)
+_validator: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=None)(TypeAdapter)
 
 
 def validated(kind: type[T], data: Any, *, schema: str, url: str = "", path: str = "") -> T:
@@ -129,7 +128,7 @@ def path_of(location: tuple[int | str, ...]) -> str:
 
 
 def parses(method: MethodT) -> MethodT:
-    """Decorates a parse method: its result has the values that `note_unrecognized` was called with meanwhile.
+    """Wraps a parse method: its result has the values that `note_unrecognized` was called with meanwhile.
 
     Values that no match can have, such as eleven wickets, raise PayloadRejected with the field named.
     """
@@ -231,11 +230,11 @@ def unique_matches(
     the first time, the error is raised.
     """
     found: dict[str, DiscoveredMatch] = {}
-    broken: Drift | None = None
+    broken: Exception | None = None
     for row in rows:
         try:
             match = match_of(row)
-        except Drift as failure:
+        except (Drift, ValidationError) as failure:
             if is_strict:
                 raise
             note_unrecognized("a row of the list", failure)

@@ -44,7 +44,6 @@ class CrexAdapter(Adapter):
             Endpoint("scorecard", re.compile(rf"/(?:getSC4|sC4\.php){key}"), is_required=False, content_types=_TYPES),
         )
 
-    @parsing.parses
     def parse(self, reading: Reading) -> Payload:
         if reading.mode is not ReadMode.DIRECT:
             return self._from_visit(reading)
@@ -118,14 +117,12 @@ class CrexAdapter(Adapter):
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/cricket-live-score", endpoints=(_LIST,))
 
-    @parsing.parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         return listing.matches_of(reading, base_url)
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return players.requests(ref, base_url, players.SQUADS)
 
-    @parsing.parses
     def parse_lineups(self, reading: Reading) -> Lineups:
         details = details_of(reading)
         lineups = players.lineups(reading, details)
@@ -140,7 +137,6 @@ class CrexAdapter(Adapter):
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return players.requests(ref, base_url, players.SCORECARD)
 
-    @parsing.parses
     def parse_figures(self, reading: Reading) -> Figures:
         figures = players.figures(reading, details_of(reading))
         return Figures(**self.envelope(reading, self.figure_schema), figures=figures)
@@ -148,9 +144,8 @@ class CrexAdapter(Adapter):
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return listing.fixture_plan(base_url)
 
-    @parsing.parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         return listing.fixtures_on(reading, base_url, day)
 
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return site.match_at(url, base_url)
+    def ref_at(self, url: str, base_url: str) -> RefInfo | None:
+        return site.ref_at(url, base_url)

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import orjson
 
 from scraping.errors import SchemaBreak
-from scraping.payloads import DiscoveredMatch, Sport, Status
-from scraping.readings import Document
+from scraping.readings import Document, RefInfo
 
 Parsed = TypeVar("Parsed")
 
@@ -43,14 +42,14 @@ def match_key(url: str) -> str:
     return (found.group(1) or found.group(2)) if found else ""
 
 
-def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
+def ref_at(url: str, base_url: str) -> RefInfo | None:
     parts = urlsplit(url)
     path = parts.path.removeprefix(urlsplit(base_url.rstrip("/")).path)
     key = match_key(path)
     if not key or not path.startswith(("/cricket-live-score/", "/scoreboard/")):
         return None
     page = urlunsplit((parts.scheme, parts.netloc, _TABS.sub(r"\1", parts.path), "", ""))
-    return DiscoveredMatch(source_event_id=key, url=page, sport=Sport.CRICKET, status=Status.UPCOMING)
+    return RefInfo(key, page)
 
 
 def tab_of(url: str, tab: str) -> str:

@@ -14,7 +14,7 @@ from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import plays, site, summary
 from scraping.sources.espn.schemas import ROSTERS, SUMMARY, Competition, Plays
-from scraping.sources.parsing import parses, validated
+from scraping.sources.parsing import validated
 
 PLAYS = "plays"
 _FEW = 12  # with so few balls on the last page, the page before it is requested too, so that a poll misses none
@@ -61,7 +61,6 @@ class EspnAdapter(Adapter):
         before = (ask(page.page_count - 1),) if on_last <= _FEW else ()
         return ask(page.page_count, PLAYS), *before
 
-    @parses
     def parse(self, reading: Reading) -> Payload:
         data, url = site.body_of(reading, "summary")
         response = summary.summary_of(data, reading.ref.source_event_id, url)
@@ -94,7 +93,6 @@ class EspnAdapter(Adapter):
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return self.requests(ref, base_url)[:1]
 
-    @parses
     def parse_lineups(self, reading: Reading) -> Lineups:
         envelope = self.envelope(reading, ROSTERS)
         if reading.document("summary") is None and reading.document("page") is None:
@@ -106,7 +104,6 @@ class EspnAdapter(Adapter):
     def list_plan(self, base_url: str) -> ListPlan:
         return site.plan(site.cricket_list_url(base_url))
 
-    @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         data, url = site.body_of(reading, "list")
         return parsing.unique_matches(_listed_events(data, url), lambda row: _listed_match(*row, base_url, url))
@@ -114,8 +111,8 @@ class EspnAdapter(Adapter):
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return site.plan(site.cricket_list_url(base_url, day))
 
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return site.cricket_match_at(url, base_url)
+    def ref_at(self, url: str, base_url: str) -> RefInfo | None:
+        return site.cricket_ref_at(url, base_url)
 
 
 def _page_request(ref: RefInfo, base_url: str, period: int | None, number: int, name: str = "") -> Request:

@@ -18,16 +18,12 @@ def is_true(flag: bool | str | None) -> bool:
     return flag is True or (isinstance(flag, str) and flag.strip().lower() == "true")
 
 
-class StatusType(Response):
-    state: str  # pre, in, post
-    name: str | None = None
-    description: str | None = None  # "Result", "Stumps", "Match delayed by rain"
-    detail: str | None = None
-    completed: bool | str | None = None
-
-
 class MatchStatus(Response):
-    type: StatusType
+    state: str = nested("type", "state", default=...)  # pre, in, post
+    name: str | None = nested("type", "name")
+    description: str | None = nested("type", "description")  # "Result", "Stumps", "Match delayed by rain"
+    detail: str | None = nested("type", "detail")
+    completed: bool | str | None = nested("type", "completed")
     summary: str | None = None  # the sentence under the score, and in the end the result
 
 
@@ -98,15 +94,11 @@ class Summary(Response):
     leagues: list[League] = Field(default_factory=list)
 
 
-class Athlete(Response):
-    id: str
-    display_name: str = Field(alias="displayName", min_length=1)
-
-
 class RosterEntry(Response):
     starter: bool | str | None = None
     captain: bool | str | None = None
-    athlete: Athlete
+    player_id: str = nested("athlete", "id", default=...)
+    name: Annotated[str, Field(min_length=1)] = nested("athlete", "displayName", default=...)
     position_code: str | None = nested("position", "abbreviation")
     position: str | None = nested("position", "name")
     jersey: str | None = None

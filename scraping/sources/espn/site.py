@@ -15,10 +15,10 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 
 from scraping.errors import Gone, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Side, Sport, Status, Team
+from scraping.payloads import Side, Team
 from scraping.readings import PAGE
 from scraping.sources import parsing
-from scraping.sources.base import Document, ListPlan, Reading, Request
+from scraping.sources.base import Document, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn.schemas import Contender
 
 SPORTS = "/apis/site/v2/sports"
@@ -97,14 +97,14 @@ def dates_of(day: date) -> str:
     return f"{day - timedelta(days=1):%Y%m%d}-{day:%Y%m%d}" if day > date.min else f"{day:%Y%m%d}"
 
 
-def cricket_match_at(url: str, base_url: str) -> DiscoveredMatch | None:
+def cricket_ref_at(url: str, base_url: str) -> RefInfo | None:
     base, parts = base_url.rstrip("/"), urlsplit(url)
     path = _CRICKET.fullmatch(parts.path.removeprefix(urlsplit(base).path))
     event = parse_qs(parts.query).get("event", [""])[0]
-    return _match_at(summary_url(base, path[1], event) if path else "", event, Sport.CRICKET)
+    return _ref(summary_url(base, path[1], event) if path else "", event)
 
 
-def soccer_match_at(url: str, base_url: str) -> DiscoveredMatch | None:
+def soccer_ref_at(url: str, base_url: str) -> RefInfo | None:
     """Reads the match id after # in the address of a day's list, or from the address of a summary."""
     base, parts = base_url.rstrip("/"), urlsplit(url)
     path = _SOCCER.fullmatch(parts.path.removeprefix(urlsplit(base).path))
@@ -113,16 +113,14 @@ def soccer_match_at(url: str, base_url: str) -> DiscoveredMatch | None:
     query = parse_qs(parts.query)
     if path[2] == "summary":
         event = query.get("event", [""])[0]
-        return _match_at(soccer_summary_url(url, base, event), event, Sport.FOOTBALL)
+        return _ref(soccer_summary_url(url, base, event), event)
     dates, event = query.get("dates", [""])[0], parts.fragment
     known = f"{soccer_list_url(base, path[1], dates)}#{event}" if _DATE_RANGE.fullmatch(dates) else ""
-    return _match_at(known, event, Sport.FOOTBALL)
+    return _ref(known, event)
 
 
-def _match_at(url: str, event: str, sport: Sport) -> DiscoveredMatch | None:
-    if not url or not _EVENT_ID.fullmatch(event):
-        return None
-    return DiscoveredMatch(source_event_id=event, url=url, sport=sport, status=Status.UPCOMING)  # until it is read
+def _ref(url: str, event: str) -> RefInfo | None:
+    return RefInfo(event, url) if url and _EVENT_ID.fullmatch(event) else None
 
 
 def body_of(reading: Reading, name: str) -> tuple[Any, str]:

@@ -8,12 +8,12 @@ from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Payload, Sport
-from scraping.sources import parsing
+from scraping.sources import football, parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import site
-from scraping.sources.espn.soccer_match import GOALS, events_of, goals_of, state_of
+from scraping.sources.espn.soccer_match import events_of, goals_of, state_of
 from scraping.sources.espn.soccer_schemas import SOCCER, Scoreboard, SoccerEvent, SoccerSummary, SoccerVenue
-from scraping.sources.parsing import parses, validated
+from scraping.sources.parsing import validated
 
 
 class EspnSoccerAdapter(Adapter):
@@ -41,13 +41,12 @@ class EspnSoccerAdapter(Adapter):
             return ()
         return (site.request("board", site.soccer_summary_url(reading.ref.url, base_url, wanted)),)
 
-    @parses
     def parse(self, reading: Reading) -> Payload:
         data, url = site.body_of(reading, "board")
         event, series, venue = _event_in(data, reading.ref.source_event_id, url)
         events = events_of(event)
         has_events = event.competitions[0].details is not None
-        scoring = [one.detail.get("team") for one in events if one.kind in GOALS]
+        scoring = [one.detail.get("team") for one in events if one.kind in football.GOALS]
         return self.payload(
             reading,
             state_of(event, events, series=series, venue=venue),
@@ -60,19 +59,17 @@ class EspnSoccerAdapter(Adapter):
         """Requests the list without dates: the source chooses the current days."""
         return site.plan(site.soccer_list_url(base_url))
 
-    @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         return _listed_matches(reading, base_url)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return site.plan(site.soccer_list_url(base_url, dates=site.dates_of(day)))
 
-    @parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         return _listed_matches(reading, base_url, day)
 
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return site.soccer_match_at(url, base_url)
+    def ref_at(self, url: str, base_url: str) -> RefInfo | None:
+        return site.soccer_ref_at(url, base_url)
 
 
 def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, SoccerVenue | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from scraping import event_keys
 from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent, MatchState, Score, Side, SideScore, Sport, Status, Teams
 from scraping.sources import football, parsing
@@ -30,8 +29,6 @@ _KINDS_BY_TEXT = (
     (re.compile(r"\bvar\b", re.IGNORECASE), "var"),
 )
 _OTHER_SIDE = {"team_a": "team_b", "team_b": "team_a", "": ""}
-GOALS = frozenset({"goal", "penalty_goal", "own_goal"})
-_KICKS = frozenset({"shootout_goal", "shootout_miss"})
 Listed = list[tuple[Detail, str, str]]  # with kind and side of each
 
 
@@ -57,7 +54,7 @@ def state_of(
     has_begun = status in (Status.LIVE, Status.COMPLETED)
     teams = Teams(team_a=team_of(sides["team_a"]), team_b=team_of(sides["team_b"]))
     score = Score(**{side: _side_score(one) for side, one in sides.items()}) if has_begun else Score()
-    result = parsing.plain(stated.type.detail, 60) or "Abandoned" if status is Status.ABANDONED else ""
+    result = parsing.plain(stated.detail, 60) or "Abandoned" if status is Status.ABANDONED else ""
     if status is Status.COMPLETED:
         winner = next((team_of(one).name for one in sides.values() if is_true(one.winner)), None)
         result = football.result_of(score, winner)
@@ -105,9 +102,10 @@ def events_of(event: SoccerEvent) -> tuple[Event, ...]:
     slots: set[str] = set()
     found: list[Event] = []
     for detail, kind, side in listed:
-        group = "goal" if kind in GOALS else "kick" if kind in _KICKS else ""
+        group = "goal" if kind in football.GOALS else "kick" if kind in football.KICKS else ""
         counts[group, side] += 1
-        slot = _slot(detail, kind, side, counts[group, side])
+        player, player_out, *_ = [*_names(detail), "", ""]
+        slot = football.slot_of(kind, side, counts[group, side], player=player, player_out=player_out)
         identity = _id(detail, kind)
         ids[identity] += 1
         unique = identity if ids[identity] == 1 else f"{identity}:{ids[identity]}"
@@ -118,7 +116,7 @@ def events_of(event: SoccerEvent) -> tuple[Event, ...]:
 
 
 def _goals_in(listed: Listed) -> tuple[int, int]:
-    sides = [side for _, kind, side in listed if kind in GOALS]
+    sides = [side for _, kind, side in listed if kind in football.GOALS]
     return sides.count("team_a"), sides.count("team_b")
 
 
@@ -139,21 +137,6 @@ def _kind_of(detail: Detail) -> str:
     return kind
 
 
-def _slot(detail: Detail, kind: str, side: str, number: int) -> str:
-    names = _names(detail)
-    if not side:
-        return ""
-    if kind in GOALS:
-        return event_keys.goal(side, number)
-    if kind in _KICKS:
-        return event_keys.shootout_kick(side, number)
-    if kind in ("yellow_card", "red_card"):
-        return event_keys.card(side, kind.partition("_")[0], names[0]) if names else ""
-    if kind == "substitution":
-        return event_keys.substitution(side, names[1]) if len(names) > 1 else ""
-    return ""
-
-
 def _id(detail: Detail, kind: str) -> str:
     """Returns an id made of kind, team, time and player, because the source has none."""
     player = detail.athletes[0].id if detail.athletes else ""
@@ -165,7 +148,7 @@ def _event_of(detail: Detail, kind: str, side: str, slot: str, identity: str) ->
     names, minute, text = _names(detail), minute_of(detail.clock), parsing.plain(detail.text, 60)
     found: dict[str, str | int | float | bool | None] = {"team": side} if side else {}
     roles = ("player_in", "player_out") if kind == "substitution" else ("player", "assist")
-    found |= zip(roles[: 2 if kind in GOALS or kind == "substitution" else 1], names, strict=False)
+    found |= zip(roles[: 2 if kind in football.GOALS or kind == "substitution" else 1], names, strict=False)
     body = " for ".join(names[:2]) if kind == "substitution" else names[0] if names else ""
     return Event(
         id=identity,

@@ -36,20 +36,16 @@ _ENDINGS = {"FINAL_AET": "AET", "FINAL_PEN": "AP"}
 _CLOCK = re.compile(r"(\d{1,3})'?(?:\s*\+\s*(\d{1,2})'?)?", re.ASCII)
 
 
-class SoccerStatusType(Response):
-    name: str  # STATUS_FULL_TIME
-    state: str  # pre, in, post
-    completed: bool
-    detail: str | None = None
-
-
 class SoccerStatus(Response):
-    type: SoccerStatusType
+    stated_name: str = nested("type", "name", default=...)  # STATUS_FULL_TIME
+    state: str = nested("type", "state", default=...)  # pre, in, post
+    completed: bool = nested("type", "completed", default=...)
+    detail: str | None = nested("type", "detail")
     display_clock: str | None = Field(default=None, alias="displayClock")  # "90'+8'"
 
     @property
     def name(self) -> str:
-        return self.type.name.upper().removeprefix("STATUS_")
+        return self.stated_name.upper().removeprefix("STATUS_")
 
     @property
     def ending(self) -> str:
@@ -124,19 +120,19 @@ class SoccerSummary(Response):
 
 def status_and_phase(status: SoccerStatus) -> tuple[Status, Phase]:
     """Reads the name of the status; for an unknown one its state, or raises PayloadRejected."""
-    state = status.type.state
+    state = status.state
     if status.name in _BY_NAME:
         judged, phase = _BY_NAME[status.name]
         is_delayed = phase is Phase.INTERRUPTED and state == "pre"
         return (Status.UPCOMING, Phase.SCHEDULED) if is_delayed else (judged, phase)
-    note_unrecognized("status.type.name", status.type.name)
+    note_unrecognized("status.type.name", status.stated_name)
     if state == "pre":
         return Status.UPCOMING, Phase.SCHEDULED
     if state == "in":
         return Status.LIVE, Phase.PLAY
-    if state == "post" and status.type.completed:
+    if state == "post" and status.completed:
         return Status.COMPLETED, Phase.FINISHED
-    raise PayloadRejected(f"unknown status {status.type.name[:60]!r}, state {state[:20]!r}, and it is not completed")
+    raise PayloadRejected(f"unknown status {status.stated_name[:60]!r}, state {state[:20]!r}, and it is not completed")
 
 
 def minute_of(text: str | None) -> str | None:

@@ -163,18 +163,18 @@ def _match_type(competition: Competition) -> str:
 def ending_in(competition: Competition) -> str:
     """Returns the sentence that states the result, which may come before the state changes."""
     status = competition.status
-    texts = (status.summary, status.type.detail, competition.note, status.type.description)
+    texts = (status.summary, status.detail, competition.note, status.description)
     return next(filter(None, (cricket.result_in(parsing.plain(text)) for text in texts)), "")
 
 
 def status_and_phase(status: MatchStatus, ending: str, *, has_play: bool) -> tuple[Status, Phase]:
     """Returns status and phase; a postponed match has state "post", is not completed and is still upcoming."""
-    texts = [parsing.plain(text) for text in (status.type.description, status.type.detail, status.type.name)]
-    state = status.type.state
+    texts = [parsing.plain(text) for text in (status.description, status.detail, status.name)]
+    state = status.state
     if state not in _BY_STATE:
         note_unrecognized("header.competitions[0].status.type.state", state)
         raise PayloadRejected(f"unknown state {state[:40]!r} of a match")
-    if not has_play and not is_true(status.type.completed) and any(map(cricket.POSTPONED.search, texts)):
+    if not has_play and not is_true(status.completed) and any(map(cricket.POSTPONED.search, texts)):
         return Status.UPCOMING, Phase.POSTPONED
     if ending:
         return (Status.ABANDONED if cricket.is_called_off(ending) else Status.COMPLETED), Phase.FINISHED
@@ -212,7 +212,7 @@ def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tu
             continue
         if roster.team_id not in sides:
             raise PayloadRejected(f"the rosters are about another match: team {roster.team_id[:40]}")
-        players = tuple({entry.athlete.id: _player(entry) for entry in roster.roster}.values())
+        players = tuple({entry.player_id: _player(entry) for entry in roster.roster}.values())
         is_confirmed = sum(player.is_starter for player in players) == STARTERS
         found.append(Lineup(side=sides[roster.team_id], is_confirmed=is_confirmed, players=players))
     return parsing.iso_moment(competition.date), tuple(found)
@@ -220,8 +220,8 @@ def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tu
 
 def _player(entry: RosterEntry) -> LineupPlayer:
     return LineupPlayer(
-        player_id=parsing.text(entry.athlete.id, 40),
-        name=parsing.plain(entry.athlete.display_name, 120),
+        player_id=parsing.text(entry.player_id, 40),
+        name=parsing.plain(entry.name, 120),
         position=parsing.plain(entry.position_code or entry.position, 20),
         shirt=parsing.text(entry.jersey, 6),
         is_starter=is_true(entry.starter),

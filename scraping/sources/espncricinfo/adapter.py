@@ -15,7 +15,6 @@ from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espncricinfo import match_state, players, schemas, site
-from scraping.sources.parsing import parses
 
 _ASKED = re.compile(r"[?&]innings=(\d{1,2})(?:&|$)", re.ASCII)
 _SCORECARD_PAGE = "scorecard"
@@ -34,7 +33,6 @@ class EspncricinfoAdapter(Adapter):
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return (site.page_request(site.tab_url(ref.url, site.LIVE)),)
 
-    @parses
     def parse(self, reading: Reading) -> Payload:
         url = reading.ref.url
         data = site.data_of(reading.document("page"), url)
@@ -55,7 +53,6 @@ class EspncricinfoAdapter(Adapter):
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return (site.page_request(site.tab_url(ref.url, site.SCORECARD), _SCORECARD_PAGE),)
 
-    @parses
     def parse_lineups(self, reading: Reading) -> Lineups:
         envelope = self.envelope(reading, schemas.SCORECARD)
         page = reading.document(_SCORECARD_PAGE)
@@ -74,7 +71,6 @@ class EspncricinfoAdapter(Adapter):
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return self.lineup_requests(ref, base_url)
 
-    @parses
     def parse_figures(self, reading: Reading) -> Figures:
         data = site.data_of(reading.document(_SCORECARD_PAGE), reading.ref.url)
         match = site.match_of(data, reading, schema=schemas.SCORECARD)
@@ -84,7 +80,6 @@ class EspncricinfoAdapter(Adapter):
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/{site.LIVE}", endpoints=())
 
-    @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         data = site.data_of(reading.document("page"), base_url)
         listed = parsing.mapping(data.get("content")).get("matches")
@@ -97,8 +92,8 @@ class EspncricinfoAdapter(Adapter):
         url = f"{base_url.rstrip('/')}/live-cricket-match-schedule-fixtures?date={day.isoformat()}"
         return ListPlan(url="", endpoints=(), requests=(site.page_request(url),))
 
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return site.match_at(url, base_url)
+    def ref_at(self, url: str, base_url: str) -> RefInfo | None:
+        return site.ref_at(url, base_url)
 
 
 def _listed_match(row: Any, base_url: str) -> DiscoveredMatch:

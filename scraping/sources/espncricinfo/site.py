@@ -11,9 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from scraping.errors import LayoutChanged, PayloadRejected
-from scraping.payloads import DiscoveredMatch, Sport, Status
 from scraping.sources import parsing
-from scraping.sources.base import Document, Reading, Request
+from scraping.sources.base import Document, Reading, RefInfo, Request
 from scraping.sources.espncricinfo import schemas
 
 EXAMPLE = ".../series/india-women-in-australia-2025-26-1478874/australia-women-vs-india-women-3rd-t20i-1478914"
@@ -26,15 +25,11 @@ def page_request(url: str, name: str = "page") -> Request:
     return Request(name, url, headers={"accept": "text/html,application/xhtml+xml"})
 
 
-def match_at(url: str, base_url: str) -> DiscoveredMatch | None:
+def ref_at(url: str, base_url: str) -> RefInfo | None:
     """Returns the match of any of its tabs, with the address of the live one."""
     path = urlsplit(url).path.removeprefix(urlsplit(base_url.rstrip("/")).path)
     found = _MATCH_PATH.fullmatch(path)
-    if found is None:
-        return None
-    return DiscoveredMatch(
-        source_event_id=found["id"], url=tab_url(url, LIVE), sport=Sport.CRICKET, status=Status.UPCOMING
-    )
+    return RefInfo(found["id"], tab_url(url, LIVE)) if found else None
 
 
 def tab_url(url: str, name: str) -> str:

@@ -12,7 +12,7 @@ from scraping.errors import LayoutChanged, PayloadRejected
 from scraping.payloads import DiscoveredMatch, Payload, Sport, Status
 from scraping.readings import FIELDS
 from scraping.sources import extract, parsing
-from scraping.sources.base import Adapter, ListPlan, Reading, Request
+from scraping.sources.base import Adapter, ListPlan, Reading, RefInfo, Request
 from scraping.sources.extract import Extracted
 from scraping.sources.layout import Field, Layout, Rows
 from scraping.sources.scoreboard.match_state import STATES, event_of, state_of
@@ -99,7 +99,6 @@ class ScoreboardAdapter(Adapter):
     list_layout: Layout | None = LIST
     prefers_attached = True
 
-    @parsing.parses
     def parse(self, reading: Reading) -> Payload:
         found = _extracted(reading, MATCH)
         shown, wanted = found.text("key", 20), reading.ref.source_event_id
@@ -120,7 +119,6 @@ class ScoreboardAdapter(Adapter):
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=())
 
-    @parsing.parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         """Raises LayoutChanged where the list has rows that are no matches; an empty list is valid."""
         page_url = reading.ref.url or base_url
@@ -137,16 +135,13 @@ class ScoreboardAdapter(Adapter):
             raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url)
         return matches
 
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            return None
+    def ref_at(self, url: str, base_url: str) -> RefInfo | None:
+        parts = urlsplit(url)
         key = _ADDRESS.search(parts.path.removeprefix(urlsplit(base_url.rstrip("/")).path))
         if key is None:
             return None
         page = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
-        return DiscoveredMatch(source_event_id=key.group(1), url=page, sport=Sport.CRICKET, status=Status.UPCOMING)
+        return RefInfo(key.group(1), page)
 
 
 def _extracted(reading: Reading, standard: Layout) -> Extracted:

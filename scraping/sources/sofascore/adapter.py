@@ -9,7 +9,6 @@ from datetime import date
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.parsing import parses
 from scraping.sources.sofascore import incidents, listing, players, schemas, site
 from scraping.sources.sofascore.event import goals_of, state_of
 
@@ -29,14 +28,12 @@ class SofascoreSite(Adapter):
     def list_plan(self, base_url: str) -> ListPlan:
         return listing.plan(base_url, self.sport)
 
-    @parses
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         return listing.matches_of(reading, base_url, self.sport)
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return site.event_requests(ref, base_url, "lineups")
 
-    @parses
     def parse_lineups(self, reading: Reading) -> Lineups:
         event = players.event_in(reading)
         lineups = players.lineups_of(reading, event)
@@ -47,8 +44,8 @@ class SofascoreSite(Adapter):
             integrity=parsing.lineup_integrity(lineups),
         )
 
-    def match_at(self, url: str, base_url: str) -> DiscoveredMatch | None:
-        return site.match_at(url, base_url, self.sport)
+    def ref_at(self, url: str, base_url: str) -> RefInfo | None:
+        return site.ref_at(url, base_url, self.sport)
 
 
 class SofascoreAdapter(SofascoreSite):
@@ -60,7 +57,6 @@ class SofascoreAdapter(SofascoreSite):
     round_fields = listing.ROUND_FIELDS
     address_example = site.EXAMPLE
 
-    @parses
     def parse(self, reading: Reading) -> Payload:
         event, missing = site.event_in(reading, schemas.FootballEvent, self.sport)
         goals = goals_of(event)
@@ -83,7 +79,6 @@ class SofascoreAdapter(SofascoreSite):
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         return listing.plan(base_url, self.sport, ("round", listing.round_path(asked)))
 
-    @parses
     def parse_round(self, reading: Reading, base_url: str, asked: Mapping[str, int]) -> list[DiscoveredMatch]:
         return listing.round_matches(reading, base_url, asked)
 
@@ -91,7 +86,6 @@ class SofascoreAdapter(SofascoreSite):
         path = listing.day_path(listing.FOLLOWED_TOURNAMENT, day)  # the page shows only today's
         return listing.plan(base_url, self.sport, ("fixtures", path))
 
-    @parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         """Returns the day's matches, each once. A postponed match stays on the list of its old day too."""
         return listing.listed_matches([reading.document("fixtures")], base_url, self.sport)
@@ -99,6 +93,5 @@ class SofascoreAdapter(SofascoreSite):
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return self.lineup_requests(ref, base_url)
 
-    @parses
     def parse_figures(self, reading: Reading) -> Figures:
         return Figures(**self.envelope(reading, schemas.LINEUPS), figures=tuple(players.ratings_of(reading)))

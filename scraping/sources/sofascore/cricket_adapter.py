@@ -9,7 +9,7 @@ from datetime import date
 from scraping.payloads import DiscoveredMatch, Figures, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
-from scraping.sources.parsing import parses, validated
+from scraping.sources.parsing import validated
 from scraping.sources.sofascore import cricket_state, deliveries, listing, players, schemas, site
 from scraping.sources.sofascore.adapter import SofascoreSite
 from scraping.sources.sofascore.batting_order import innings_of, side_of
@@ -28,7 +28,6 @@ class SofascoreCricketAdapter(SofascoreSite):
         innings = rf"/api/v1/event/{re.escape(ref.source_event_id)}/innings(?:\?|$)"
         return (*super().endpoints(ref), Endpoint("innings", re.compile(innings), is_required=False))
 
-    @parses
     def parse(self, reading: Reading) -> Payload:
         event, missing = site.event_in(reading, CricketEvent, self.sport)
         rows = _deliveries(reading, event)
@@ -52,14 +51,12 @@ class SofascoreCricketAdapter(SofascoreSite):
     def more_fixtures(self, readings: Sequence[Reading], base_url: str, day: date) -> tuple[Request, ...]:
         return listing.tournament_requests(readings, base_url, day, self.sport)
 
-    @parses
     def parse_fixtures(self, reading: Reading, base_url: str, day: date) -> list[DiscoveredMatch]:
         return listing.tournament_matches(reading, base_url, self.sport)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return site.event_requests(ref, base_url, "innings")
 
-    @parses
     def parse_figures(self, reading: Reading) -> Figures:
         """Returns no figures where the source has no list of innings; the event names the teams of the sides."""
         envelope = self.envelope(reading, schemas.INNINGS)

@@ -154,27 +154,16 @@ def _side(incident: Incident) -> str:
 
 
 def _slot(incident: Incident, kind: str, number: int) -> str:
-    """Returns the event key; empty where the incident has none: a video review, added time.
-
-    Goals and kicks are numbered per side, by the score or sequence in the incident, else by their count in the list.
-    """
-    side = _side(incident)
+    """Numbers goals and kicks per side, by the score or sequence in the incident, else by their count in the list."""
     if kind == "period":
         text = parsing.text(incident.text, 40)
         return event_keys.period(text) if text in _PERIODS else ""
-    if not side:
-        return ""
-    if incident.incidentType == "goal":
-        return event_keys.goal(side, (incident.homeScore if incident.isHome else incident.awayScore) or number)
-    if incident.incidentType == "penaltyShootout":
-        return event_keys.shootout_kick(side, (incident.sequence + 1) // 2 if incident.sequence else number)
-    if kind in ("yellow_card", "red_card"):
-        name = _name(incident.player) or parsing.text(incident.playerName, 120)
-        return event_keys.card(side, kind.partition("_")[0], name) if name else ""
-    if kind == "substitution":
-        name = _name(incident.playerOut)
-        return event_keys.substitution(side, name) if name else ""
-    return ""
+    if kind in football.GOALS:
+        number = (incident.homeScore if incident.isHome else incident.awayScore) or number
+    elif kind in football.KICKS and incident.sequence:
+        number = (incident.sequence + 1) // 2
+    player = _name(incident.player) or parsing.text(incident.playerName, 120)
+    return football.slot_of(kind, _side(incident), number, player=player, player_out=_name(incident.playerOut))
 
 
 def _goals_in(incidents: Sequence[Incident]) -> Pair:

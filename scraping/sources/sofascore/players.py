@@ -49,7 +49,7 @@ def lineups_of(reading: Reading, event: Brief) -> tuple[Lineup, ...]:
     sides, is_confirmed = rows_in(reading, event)
     found = []
     for name, side in sides.items():
-        players = {row.player.id: _player(row) for row in reversed(side.players)}
+        players = {row.player_id: _player(row) for row in reversed(side.players)}
         listed = tuple(reversed(players.values()))
         formation = (side.formation or "")[:20]
         found.append(Lineup(side=name, formation=formation, is_confirmed=is_confirmed, players=listed))
@@ -59,32 +59,26 @@ def lineups_of(reading: Reading, event: Brief) -> tuple[Lineup, ...]:
 def _player(row: LineupRow) -> LineupPlayer:
     if row.position and row.position not in _POSITIONS:
         note_unrecognized("lineups.players[].position", row.position)
-    statistics = row.statistics
     shirt = row.jerseyNumber if row.jerseyNumber not in (None, "") else row.shirtNumber
     return LineupPlayer(
-        player_id=str(row.player.id),
-        name=row.player.name[:120],
+        player_id=str(row.player_id),
+        name=row.name[:120],
         position=(row.position or "")[:20],
         shirt=parsing.text(shirt, 6),
         is_starter=not row.substitute,
         is_captain=row.captain is True,
-        rating=statistics.rating if statistics else None,
-        minutes=statistics.minutesPlayed if statistics else None,
+        rating=row.rating,
+        minutes=row.minutes,
     )
 
 
 def ratings_of(reading: Reading) -> Iterator[PlayerFigure]:
     sides, _ = rows_in(reading, event_in(reading))
     for side, row in ((name, row) for name, listed in sides.items() for row in listed.players):
-        one = row.statistics
-        if one is None:
-            continue
-        values: Values = {
-            "rating": one.rating, "minutes": one.minutesPlayed, "goals": one.goals, "assists": one.goalAssist
-        }  # fmt: skip
+        values: Values = {"rating": row.rating, "minutes": row.minutes, "goals": row.goals, "assists": row.assists}
         stated = {name: value for name, value in values.items() if value is not None}
         if stated:
-            identity, name = str(row.player.id), row.player.name[:120]
+            identity, name = str(row.player_id), row.name[:120]
             yield PlayerFigure(side=side, role="rating", player_id=identity, name=name, values=stated)
 
 

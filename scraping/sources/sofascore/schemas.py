@@ -205,27 +205,19 @@ class InningsRow(Response):
     bowlingLine: list[BowlingLine] = Field(default_factory=list)
 
 
-class PlayerStatistics(Response):
-    rating: float | None = None
-    minutesPlayed: int | None = None
-    goals: int | None = None
-    goalAssist: int | None = None
-
-
-class LineupPerson(Response):
-    id: int
-    name: Named
-
-
 class LineupRow(Response):
-    player: LineupPerson
+    player_id: int = nested("player", "id", default=...)
+    name: Named = nested("player", "name", default=...)
     substitute: bool
     teamId: int | None = None
     position: str | None = None
     jerseyNumber: str | int | None = None
     shirtNumber: int | str | None = None
     captain: bool | None = None
-    statistics: PlayerStatistics | None = None
+    rating: float | None = nested("statistics", "rating")
+    minutes: int | None = nested("statistics", "minutesPlayed")
+    goals: int | None = nested("statistics", "goals")
+    assists: int | None = nested("statistics", "goalAssist")
 
 
 class LineupSide(Response):

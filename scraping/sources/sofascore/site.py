@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Sport, Status
+from scraping.payloads import Sport
 from scraping.sources import parsing
 from scraping.sources.base import Document, Reading, RefInfo, Request
 from scraping.sources.parsing import T, note_unrecognized, validated
@@ -100,7 +100,7 @@ def note_other_match(name: str) -> None:
     note_unrecognized(name, "another match's")
 
 
-def match_at(url: str, base_url: str, sport: Sport) -> DiscoveredMatch | None:
+def ref_at(url: str, base_url: str, sport: Sport) -> RefInfo | None:
     """Returns the match of an address; its number is required: all meetings of two teams share a code such as GOsuO."""
     base = base_url.rstrip("/")
     parts = urlsplit(url)
@@ -108,12 +108,7 @@ def match_at(url: str, base_url: str, sport: Sport) -> DiscoveredMatch | None:
     number = _FRAGMENT.fullmatch(parts.fragment)
     if path is None or number is None or path[1] != sport.value:
         return None
-    return DiscoveredMatch(
-        source_event_id=number[1],
-        url=match_url(base, sport, path[2], path[3], number[1]),
-        sport=sport,
-        status=Status.UPCOMING,  # until it is read
-    )
+    return RefInfo(number[1], match_url(base, sport, path[2], path[3], number[1]))
 
 
 def match_url(base_url: str, sport: Sport, slug: str, code: str, number: str) -> str:
