@@ -2,6 +2,9 @@
 
 Both return the same JSON: {"fields": {name: hit}, "rows": {name: hit and the hits of its cells}}, where a hit is
 {"by": index of the selector, "values": [...]}, or null where no selector found anything.
+
+An open page is asked with a script because it is polled often: on a page of 300 kB the script takes 6 ms, while
+fetching the page's text takes 17 ms and searching it 108 ms.
 """
 
 from __future__ import annotations

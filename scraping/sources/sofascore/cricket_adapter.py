@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date
+from itertools import chain
 
 from scraping.payloads import DiscoveredMatch, Figures, Payload, Sport
 from scraping.sources import parsing
@@ -68,9 +69,8 @@ class SofascoreCricketAdapter(SofascoreSite):
         if not rows:
             return Figures(**envelope)
         event = site.event_in(reading, CricketEvent, self.sport)[0]
-        sides = [players.side_of_innings(row, side_of(event, row.battingTeam.id)) for row in rows]
-        figures = [one for row, side in zip(rows, sides, strict=True) for one in players.innings_figures(row, side)]
-        return Figures(**envelope, figures=tuple(figures))
+        figures = [players.innings_figures(row, side_of(event, row.battingTeam.id)) for row in rows]
+        return Figures(**envelope, figures=tuple(chain.from_iterable(figures)))
 
 
 def _deliveries(reading: Reading, event: CricketEvent) -> list[Delivery] | None:

@@ -82,7 +82,9 @@ def ratings_of(reading: Reading) -> Iterator[PlayerFigure]:
             yield PlayerFigure(side=side, role="rating", player_id=identity, name=name, values=stated)
 
 
-def innings_figures(row: InningsRow, batting: Side) -> Iterator[PlayerFigure]:
+def innings_figures(row: InningsRow, batting: Side | None) -> Iterator[PlayerFigure]:
+    if batting is None:
+        raise SchemaBreak(f"{schemas.INNINGS}: innings[].battingTeam.id ({row.battingTeam.id} is no team of the match)")
     for line in row.battingLine:
         how = (line.wicketTypeName or "").strip()
         is_out = how.lower() != "not out" if how else None
@@ -109,9 +111,3 @@ def _figure(row: InningsRow, side: Side, line: BattingLine | BowlingLine, values
             name=name[:120],
             values={field: value for field, value in values.items() if value is not None},
         )
-
-
-def side_of_innings(row: InningsRow, side: Side | None) -> Side:
-    if side is None:
-        raise SchemaBreak(f"{schemas.INNINGS}: innings[].battingTeam.id ({row.battingTeam.id} is no team of the match)")
-    return side
