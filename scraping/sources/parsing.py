@@ -127,6 +127,12 @@ def path_of(location: tuple[int | str, ...]) -> str:
     return path.removeprefix(".") or "the whole answer"
 
 
+def refuse_another(what: str, stated: object, wanted: str, url: str = "") -> None:
+    """Raises PayloadRejected where a response states that it is about another match; `what`: "the event is"."""
+    if stated is not None and str(stated) != wanted:
+        raise PayloadRejected(f"{what} about another match: {str(stated)[:40]} instead of {wanted}", url=url)
+
+
 def parses(method: MethodT) -> MethodT:
     """Wraps a parse method: its result has the values that `note_unrecognized` was called with meanwhile.
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from scraping import event_keys
-from scraping.errors import PayloadRejected, SchemaBreak
+from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent
 from scraping.sources import cricket, parsing
 from scraping.sources.base import Reading
@@ -43,9 +43,7 @@ def items_in(data: Any, match_key: str) -> list[FeedItem] | None:
     if not isinstance(data, list):
         return None
     for item in parsing.rows(data):
-        stated = parsing.text(item.get("mfkey"), 20)
-        if stated and stated != match_key:
-            raise PayloadRejected(f"the ball feed is about another match: {stated} instead of {match_key}")
+        parsing.refuse_another("the ball feed is", parsing.text(item.get("mfkey"), 20) or None, match_key)
     unique: dict[object, FeedItem] = {}
     for one in parsing.validated(list[AnyItem], data, schema=schemas.FEED, path="items"):
         unique.setdefault(parsing.text(one.id, 120), one)  # an id that comes twice counts once

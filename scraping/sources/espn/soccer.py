@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
@@ -12,7 +13,7 @@ from scraping.sources import football, parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import site
 from scraping.sources.espn.soccer_match import events_of, goals_of, state_of
-from scraping.sources.espn.soccer_schemas import SOCCER, Scoreboard, SoccerEvent, SoccerSummary, SoccerVenue
+from scraping.sources.espn.soccer_schemas import SOCCER, SoccerEvent, SoccerLeague, SoccerSummary, SoccerVenue
 from scraping.sources.parsing import validated
 
 
@@ -81,29 +82,34 @@ def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, Socce
         event: SoccerEvent = summary.header
         venue = summary.venue
     else:
-        listed = response.get("events")
-        if not isinstance(listed, list):
-            raise SchemaBreak(f"{SOCCER}: events (field required)", url=url, evidence=str(data)[:2000])
-        own = [one for one in parsing.rows(listed) if one.get("id") == wanted]
-        if not own:
+        listed, league = _board_of(response, url)
+        own = next((one for one in listed if one.get("id") == wanted), None)
+        if own is None:
             raise PayloadRejected(f"the scoreboard of its days does not have the match {wanted}", url=url)
-        board = validated(Scoreboard, {**response, "events": own[:1]}, schema=SOCCER, url=url)
-        event, league, venue = board.events[0], board.leagues[0] if board.leagues else None, None
-    if event.id != wanted:
-        raise PayloadRejected(f"the response is about another match: {event.id[:40]} instead of {wanted}", url=url)
+        event, venue = validated(SoccerEvent, own, schema=SOCCER, url=url, path="events[]"), None
+    parsing.refuse_another("the response is", event.id, wanted, url)
     return event, parsing.plain(league.name, 200) if league else "", venue
+
+
+def _board_of(response: Mapping[str, Any], url: str) -> tuple[list[Mapping[str, Any]], SoccerLeague | None]:
+    """Returns the rows of a scoreboard, which are validated one by one, and its league."""
+    events = validated(list[Any], response.get("events"), schema=SOCCER, url=url, path="events")
+    leagues = validated(list[SoccerLeague], response.get("leagues") or [], schema=SOCCER, url=url, path="leagues")
+    return parsing.rows(events), next(iter(leagues), None)
 
 
 def _listed_matches(reading: Reading, base_url: str, day: date | None = None) -> list[DiscoveredMatch]:
     """Returns each match once; with a day only those that begin on it, and then no row may be invalid."""
     data, url = site.body_of(reading, "list")
-    board = validated(Scoreboard, data, schema=SOCCER, url=url)
-    league = board.leagues[0] if board.leagues else None
+    listed, league = _board_of(parsing.mapping(data), url)
     slug = (league.slug if league else None) or site.SERIE_A
     series = parsing.plain(league.name, 200) if league else ""
-    found = parsing.unique_matches(
-        board.events, lambda event: _listed_match(event, base_url, slug, series), is_strict=day is not None
-    )
+
+    def match_of(row: Mapping[str, Any]) -> DiscoveredMatch:
+        event = validated(SoccerEvent, row, schema=SOCCER, url=url, path="events[]")
+        return _listed_match(event, base_url, slug, series)
+
+    found = parsing.unique_matches(listed, match_of, is_strict=day is not None)
     return found if day is None else parsing.starting_on(day, found)
 
 

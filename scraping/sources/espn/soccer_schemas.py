@@ -104,11 +104,6 @@ class SoccerLeague(Response):
     slug: str | None = None
 
 
-class Scoreboard(Response):
-    leagues: list[SoccerLeague] = Field(default_factory=list)
-    events: list[SoccerEvent]
-
-
 class SoccerHeader(SoccerEvent):
     league: SoccerLeague | None = None
 

@@ -59,10 +59,7 @@ _BY_STATE = {
 def summary_of(data: Any, wanted_id: str, url: str) -> Summary:
     """Returns the summary; raises PayloadRejected where it is about another match."""
     response = validated(Summary, data, schema=SUMMARY, url=url)
-    if response.header.id != wanted_id:
-        raise PayloadRejected(
-            f"the summary is about another match: {response.header.id} instead of {wanted_id}", url=url
-        )
+    parsing.refuse_another("the summary is", response.header.id, wanted_id, url)
     return response
 
 
@@ -202,8 +199,7 @@ def _is_after_close_of_play(notes: Sequence[Note], innings: tuple[Innings, ...])
 def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tuple[Lineup, ...]]:
     """Returns kick-off and line-ups; a side with eleven starters is confirmed, because the source has no such flag."""
     response = validated(Rosters, data, schema=ROSTERS, url=url)
-    if response.header.id != wanted_id:
-        raise PayloadRejected(f"the rosters are about another match: {response.header.id} instead of {wanted_id}")
+    parsing.refuse_another("the rosters are", response.header.id, wanted_id, url)
     competition = response.header.competitions[0]
     sides = {one.team.id: side for side, one in sides_of(competition.competitors, _COMPETITORS).items()}
     found = []

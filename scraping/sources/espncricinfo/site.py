@@ -65,10 +65,9 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
 
 def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str) -> schemas.Match:
     """Returns the match of a page; raises PayloadRejected where it is not the requested one."""
-    url, wanted = reading.ref.url, reading.ref.source_event_id
+    url = reading.ref.url
     stated = parsing.text(parsing.mapping(data.get("match")).get("objectId"), 40)
-    if stated and stated != wanted:
-        raise PayloadRejected(f"the page is about another match: {stated} instead of {wanted}", url=url)
+    parsing.refuse_another("the page is", stated or None, reading.ref.source_event_id, url)
     match = parsing.validated(schemas.Match, data.get("match"), schema=schema, url=url, path="match")
     if len(match.teams) != 2:
         raise PayloadRejected(f"the match has {len(match.teams)} teams", url=url)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from scraping.errors import LayoutChanged, PayloadRejected
+from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Payload, Sport, Status
 from scraping.readings import FIELDS
 from scraping.sources import extract, parsing
@@ -101,9 +101,7 @@ class ScoreboardAdapter(Adapter):
 
     def parse(self, reading: Reading) -> Payload:
         found = _extracted(reading, MATCH)
-        shown, wanted = found.text("key", 20), reading.ref.source_event_id
-        if shown != wanted:
-            raise PayloadRejected(f"the page is about another match: {shown} instead of {wanted}", url=reading.ref.url)
+        parsing.refuse_another("the page is", found.text("key", 20), reading.ref.source_event_id, reading.ref.url)
         rows = [row for row in found.rows("balls") if row.get("id")]
         events = tuple({row["id"]: event_of(row) for row in rows}.values())  # newest first
         payload = self.payload(reading, state_of(found, events), has_events=bool(events), events=events)

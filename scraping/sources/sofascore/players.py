@@ -22,7 +22,7 @@ def event_in(reading: Reading) -> Brief:
     document = site.usable(reading.document("event"))
     data = parsing.json_object(document).get("event") if document else None
     event = Brief.model_validate(parsing.mapping(data))
-    site.refuse_another_event(event, reading)
+    parsing.refuse_another("the event is", event.id, reading.ref.source_event_id, reading.ref.url)
     return event
 
 

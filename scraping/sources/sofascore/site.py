@@ -63,14 +63,8 @@ def _checked(model: type[EventT], data: Any, reading: Reading, sport: Sport) -> 
     if sport_of(brief) not in (sport.value, ""):
         raise PayloadRejected(f"the event is about another sport: {sport_of(brief)}", url=reading.ref.url)
     event = validated(model, parsing.mapping(data), schema=schemas.EVENT, url=reading.ref.url, path="event")
-    refuse_another_event(brief, reading)
+    parsing.refuse_another("the event is", brief.id, reading.ref.source_event_id, reading.ref.url)
     return event
-
-
-def refuse_another_event(event: Brief, reading: Reading) -> None:
-    wanted = reading.ref.source_event_id
-    if event.id is not None and str(event.id) != wanted:
-        raise PayloadRejected(f"the event is about another match: {event.id} instead of {wanted}", url=reading.ref.url)
 
 
 def _event_in_page(html: str) -> Mapping[str, Any]:
