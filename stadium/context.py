@@ -26,14 +26,18 @@ class Stadium:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def set_session_cookie(self, request: web.Request, response: web.Response, site: str) -> None:
-        """Sets a new session cookie on a page response unless the request carries a valid one."""
-        check = self.session_checks[site]
-        if not check.has_session(request.cookies, self.simulation.clock.wall(), self.session_policy):
+        """Sets a session cookie on a page response if the site has sessions and the request carries no valid one."""
+        check = self.session_checks.get(site)
+        if check and not check.has_session(request.cookies, self.simulation.clock.wall(), self.session_policy):
             token = check.issue(self.simulation.clock)
             response.set_cookie(check.session_cookie, token, path=f"/{site}", httponly=True, samesite="Lax")
 
     def nonce(self, site: str) -> str:
-        return self.session_checks[site].issue(self.simulation.clock)
+        return self.session_checks[site].issue(self.simulation.clock) if site in self.session_checks else ""
+
+    def page_token(self) -> str:
+        """Returns the token that Crexpro's pages contain, if they contain one."""
+        return str(self.tokens.issue(self.simulation.clock.wall())["token"]) if self.tokens.policy.in_pages else ""
 
     def match(self, request: web.Request, site: str, key: str) -> Match | None:
         found = self.simulation.find(site, key)

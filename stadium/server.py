@@ -17,7 +17,7 @@ from stadium.config import StadiumConfig
 from stadium.context import STADIUM, Stadium
 from stadium.endpoints import ENDPOINTS, Site, register
 from stadium.faults import FaultRegistry
-from stadium.matches.simulation import Cache, Simulation
+from stadium.matches.simulation import Simulation
 from stadium.middleware import request_middleware
 from stadium.sites import crexpro
 from stadium.sites.crex import routes as crex
@@ -46,11 +46,6 @@ def build_app(config: StadiumConfig, simulation: Simulation | None = None) -> we
         tokens=TokenIssuer(config.seed),
     )
     app[ENDPOINTS] = {}
-    size = max(96, 2 * len(simulation.programme.slots))
-    app[crex.FEEDS] = Cache(size)
-    app[sofascore_cricket.INCIDENT_LOGS] = Cache(size)
-    app[espncricinfo.BALL_LOGS] = Cache(size)
-    app[espn.PLAY_LOGS] = Cache(size)
     for site in _SITES:
         register(app, site.endpoints())
     app.router.add_get("/", index_page)

@@ -107,7 +107,7 @@ def _event(event: Ball | WicketCard | OverCard, state: CricketState) -> dict[str
         return _ball(event, state.innings[event.innings])
     if isinstance(event, WicketCard):
         return _wicket(event, state.innings[event.ball.innings])
-    last = event.last_ball
+    last = event.ball
     innings = state.innings[last.innings]
     return {
         "kind": "over", "innings": last.innings + 1, "over": str(last.over + 1), "score": innings.score,

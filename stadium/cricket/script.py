@@ -140,7 +140,7 @@ class WicketCard:
 @dataclass(frozen=True, slots=True)
 class OverCard:
     at: float
-    last_ball: Ball
+    ball: Ball  # the last one
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,8 @@ def _with_mistakes(events: tuple[CricketEvent, ...], wrong: set[int]) -> tuple[C
         if isinstance(event, Ball) and place in wrong:
             balls[event.delivery] = replace(event, runs=_WRONG_RUNS[event.runs])
             return balls[event.delivery]
-        if isinstance(event, OverCard) and event.last_ball.delivery in balls:
-            return replace(event, last_ball=balls[event.last_ball.delivery])
+        if isinstance(event, OverCard) and event.ball.delivery in balls:
+            return replace(event, ball=balls[event.ball.delivery])
         return event
 
     return tuple(changed(place, event) for place, event in enumerate(events))

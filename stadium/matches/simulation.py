@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import TypeVar
+from datetime import UTC, date, datetime
+from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
@@ -16,6 +16,7 @@ from stadium.cricket.state import CricketState
 from stadium.football.script import FootballScript
 from stadium.football.state import FootballState
 from stadium.matches.clock import StadiumClock
+from stadium.matches.event_log import EventLog, Render
 from stadium.matches.ids import number_of_key
 from stadium.matches.programme import Match, Programme
 
@@ -41,6 +42,7 @@ class Simulation:
         size = max(96, 2 * versions)  # all listed matches, and some of the past
         self._states: Cache[list[State]] = Cache(size)
         self._ids: Cache[list[int]] = Cache(size)
+        self._logs: Cache[EventLog[Any]] = Cache(size)
         self.rendered: Cache[bytes] = Cache(4 * size)
 
     def listed_matches(self, site: str, simulated: float | None = None) -> list[Match]:
@@ -118,8 +120,20 @@ class Simulation:
             ids.append(max(milliseconds, ids[-1] + 1) if ids else milliseconds)
         return ids[:count]
 
+    def log(self, match: Match, render: Render[T]) -> EventLog[T]:
+        """Returns the events that the match's site shows now. `render` must be the same function in every call."""
+        key, ids = (match.version, render), self.ids(match, self.event_count(match))
+        log = self._logs.get_or_make(key, lambda: EventLog(match, render))
+        if log.state.applied > len(ids):  # the clock was set back
+            log = self._logs[key] = EventLog(match, render)
+        log.advance(ids)
+        return log
+
     def start_wall(self, match: Match) -> float:
         return self.clock.wall_at(match.starts_at)
+
+    def start_day(self, match: Match) -> date:
+        return datetime.fromtimestamp(self.start_wall(match), UTC).date()
 
 
 def _initial_state(match: Match) -> State:

@@ -81,9 +81,7 @@ class TestScript:
         cards = [event.ball for event in script.events if isinstance(event, WicketCard)]
         assert cards == wickets
         overs = {(event.innings, event.over) for event in script.events if isinstance(event, Ball)}
-        cards = [
-            (event.last_ball.innings, event.last_ball.over) for event in script.events if isinstance(event, OverCard)
-        ]
+        cards = [(event.ball.innings, event.ball.over) for event in script.events if isinstance(event, OverCard)]
         assert set(cards) <= overs
         assert len(set(cards)) == len(cards)
 

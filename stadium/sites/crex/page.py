@@ -28,13 +28,15 @@ class PageContext:
 
     base: str  # absolute URL of the site, without trailing slash
     nonce: str
+    token: str = ""  # for the page's script, in a page that contains one
 
 
 def document(context: PageContext, title: str, content: str, state: dict[str, Any], view: str) -> str:
+    token = f'<meta name="cx-t" content="{escape(context.token)}">' if context.token else ""
     return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>
 <meta name="cx-n" content="{context.nonce}"><link rel="icon" href="data:,">
 <link rel="stylesheet" href="/crex/assets/style.css">
-<link rel="preload" as="font" href="/crex/assets/font.woff2" crossorigin></head>
+<link rel="preload" as="font" href="/crex/assets/font.woff2" crossorigin>{token}</head>
 <body data-view="{view}"><app-root><header><img alt="logo" src="/crex/assets/logo.png"></header>
 {content}
 </app-root><script id="app-root-state" type="application/json">{encode_state(state)}</script>

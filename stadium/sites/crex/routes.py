@@ -1,4 +1,4 @@
-"""Routes of the Crex site."""
+"""Routes of the Crex site. The Crexpro site uses most of the handlers too."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from aiohttp import web
 
 from stadium.assets import asset
-from stadium.context import STADIUM, Stadium
+from stadium.context import STADIUM
 from stadium.cricket.state import CricketState
 from stadium.endpoints import Endpoint, Handler, robots_endpoint
 from stadium.matches.programme import Match
-from stadium.matches.simulation import Cache, Simulation
+from stadium.matches.simulation import Simulation
+from stadium.responses import NO_CACHE, compact_json, missing_page
+from stadium.responses import page as page_response
 from stadium.sites.crex import page
 from stadium.sites.crex.details import fixtures
-from stadium.sites.crex.feed import PAGE_SIZE, BallFeed
+from stadium.sites.crex.feed import feed_item, feed_page
 from stadium.sites.crex.listing import list_item, names
 from stadium.sites.crex.live import live
 from stadium.sites.crex.scorecard import scorecard, squads
 
-FEEDS = web.AppKey("crex_feeds", Cache[BallFeed])
 OLD_ADDRESS = "/crex/scoreboard/{id}/{series}/{number}/{first}/{second}/{slug}/{tab}"
 TABS = ("live", "match-details", "match-scorecard", "info", "scorecard")
-_NO_CACHE = {"Cache-Control": "no-cache"}
 
 
 def endpoints() -> list[Endpoint]:
@@ -48,15 +48,7 @@ def endpoints() -> list[Endpoint]:
     ]
 
 
-def match_feed(app: web.Application, match: Match) -> BallFeed:
-    """Returns the match's feed up to now."""
-    simulation = app[STADIUM].simulation
-    feed = app[FEEDS].get_or_make(match.version, lambda: BallFeed(match))
-    feed.advance(simulation.ids(match, simulation.event_count(match)))
-    return feed
-
-
-def listing(simulation: Simulation, site: str = "crex") -> dict[str, Any]:
+def listing(simulation: Simulation, site: str) -> dict[str, Any]:
     return {match.key: _list_item(simulation, match) for match in simulation.listed_matches(site)}
 
 
@@ -66,26 +58,22 @@ def _list_item(simulation: Simulation, match: Match) -> dict[str, Any]:
 
 
 async def list_page(request: web.Request) -> web.Response:
-    stadium = request.app[STADIUM]
-    simulation = stadium.simulation
-    rows = [(match, simulation.cricket(match)) for match in simulation.listed_matches("crex")]
-    return _page(request, page.list_page(_context(request, stadium), rows, listing(simulation)))
+    simulation, site = request.app[STADIUM].simulation, site_of(request)
+    rows = [(match, simulation.cricket(match)) for match in simulation.listed_matches(site)]
+    return respond(request, page.list_page(context(request), rows, listing(simulation, site)))
 
 
 async def match_page(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
-    simulation = stadium.simulation
     key = _key_of_page(request)
     if not key:
         return web.Response(status=403, text="<h1>403 Forbidden</h1>", content_type="text/html")
     match, tab = stadium.match(request, "crex", key), request.match_info.get("tab", "live")
     if match is None or tab not in TABS:
-        return web.Response(status=404, text="<h1>404 Not Found</h1>", content_type="text/html")
-    feed = match_feed(request.app, match)
-    state = simulation.cricket(match, feed.state.applied)
-    newest = feed.items[: -PAGE_SIZE - 1 : -1]
-    context = _context(request, stadium)
-    return _page(request, page.match_page(context, match, state, simulation.start_wall(match), newest, tab=tab))
+        return missing_page()
+    feed, start = stadium.simulation.log(match, feed_item), stadium.simulation.start_wall(match)
+    html = page.match_page(context(request), match, feed.state, start, feed_page(feed.items, None), tab=tab)
+    return respond(request, html)
 
 
 def _key_of_page(request: web.Request) -> str:
@@ -100,21 +88,25 @@ async def schedule_page(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     rows = fixtures(stadium.simulation, "crex", 0)
     matches = [match for row in rows if (match := stadium.simulation.find("crex", row["mf"]))]
-    return _page(request, page.schedule_page(_context(request, stadium), rows, names(matches)))
+    return respond(request, page.schedule_page(context(request), rows, names(matches)))
 
 
-def _context(request: web.Request, stadium: Stadium) -> page.PageContext:
-    return page.PageContext(f"{request.scheme}://{request.host}/crex", stadium.nonce("crex"))
+def context(request: web.Request) -> page.PageContext:
+    stadium, site = request.app[STADIUM], site_of(request)
+    token = stadium.page_token() if site == "crexpro" else ""
+    return page.PageContext(f"{request.scheme}://{request.host}/{site}", stadium.nonce(site), token)
 
 
-def _page(request: web.Request, html: str) -> web.Response:
-    response = web.Response(text=html, content_type="text/html", headers=_NO_CACHE)
-    request.app[STADIUM].set_session_cookie(request, response, "crex")
+def respond(request: web.Request, html: str) -> web.Response:
+    """The pages are rendered with Crex's paths."""
+    site = site_of(request)
+    response = page_response(html.replace("/crex/", f"/{site}/"))
+    request.app[STADIUM].set_session_cookie(request, response, site)
     return response
 
 
 async def live_matches(request: web.Request) -> web.Response:
-    return web.json_response(listing(request.app[STADIUM].simulation, _site(request)), headers=_NO_CACHE)
+    return web.json_response(listing(request.app[STADIUM].simulation, site_of(request)), headers=NO_CACHE)
 
 
 def about_match(name: str, render: Callable[[Match, CricketState], Any]) -> Handler:
@@ -122,16 +114,14 @@ def about_match(name: str, render: Callable[[Match, CricketState], Any]) -> Hand
 
     async def handler(request: web.Request) -> web.Response:
         stadium = request.app[STADIUM]
-        match = stadium.match(request, _site(request), request.query.get("key", ""))
+        match = stadium.match(request, site_of(request), request.query.get("key", ""))
         if match is None:
             return _not_found()
         simulation, count = stadium.simulation, stadium.simulation.event_count(match)
-
-        def make() -> bytes:
-            return json.dumps(render(match, simulation.cricket(match, count)), separators=(",", ":")).encode()
-
-        body = simulation.rendered.get_or_make((match.version, name, count), make)
-        return web.Response(body=body, content_type="application/json", headers=_NO_CACHE)
+        body = simulation.rendered.get_or_make(
+            (match.version, name, count), lambda: compact_json(render(match, simulation.cricket(match, count)))
+        )
+        return web.Response(body=body, content_type="application/json", headers=NO_CACHE)
 
     return handler
 
@@ -145,12 +135,14 @@ async def ball_feeds(request: web.Request) -> web.Response:
     body = await _json_object(request)
     if body is None or not isinstance(body.get("matchKey"), str) or not _is_document_id(body.get("lastDocId", "")):
         return _bad_request()
-    match = request.app[STADIUM].match(request, _site(request), body["matchKey"])
+    stadium = request.app[STADIUM]
+    match = stadium.match(request, site_of(request), body["matchKey"])
     if match is None:
         return _not_found()
-    before = int(body.get("lastDocId") or 0) or None
-    text = match_feed(request.app, match).page(before)
-    return web.Response(text=text, content_type="application/json", headers=_NO_CACHE)
+    before, feed = int(body.get("lastDocId") or 0) or None, stadium.simulation.log(match, feed_item)
+    key = (match.version, "feed", feed.state.applied, before)
+    page_body = stadium.simulation.rendered.get_or_make(key, lambda: compact_json(feed_page(feed.items, before)))
+    return web.Response(body=page_body, content_type="application/json", headers=NO_CACHE)
 
 
 def _is_document_id(value: object) -> bool:
@@ -162,15 +154,17 @@ async def map_data(request: web.Request) -> web.Response:
     if body is None or not all(isinstance(body.get(letter, []), list) for letter in "ptsv"):
         return _bad_request()
     wanted = {letter: {str(key) for key in body.get(letter, [])} for letter in "ptsv"}
-    matches = request.app[STADIUM].simulation.listed_matches(_site(request))
-    return web.json_response(names(matches, wanted), headers=_NO_CACHE)
+    matches = request.app[STADIUM].simulation.listed_matches(site_of(request))
+    return web.json_response(names(matches, wanted), headers=NO_CACHE)
 
 
 async def fixture_list(request: web.Request) -> web.Response:
     body = await _json_object(request)
     if body is None or not isinstance(body.get("page"), int):
         return _bad_request()
-    return web.json_response(fixtures(request.app[STADIUM].simulation, _site(request), body["page"]), headers=_NO_CACHE)
+    return web.json_response(
+        fixtures(request.app[STADIUM].simulation, site_of(request), body["page"]), headers=NO_CACHE
+    )
 
 
 async def _json_object(request: web.Request) -> dict[str, Any] | None:
@@ -181,8 +175,7 @@ async def _json_object(request: web.Request) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-def _site(request: web.Request) -> str:
-    """Crexpro uses these handlers too."""
+def site_of(request: web.Request) -> str:
     return request.path.split("/")[1]
 
 

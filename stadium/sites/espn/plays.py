@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from stadium.cricket.generator import dismissal_text
 from stadium.cricket.innings import BatterLine, BowlerLine, Innings
-from stadium.cricket.script import Ball, CricketScript, Notice, NoticeKind
+from stadium.cricket.script import Ball, CricketEvent, Notice, NoticeKind
 from stadium.cricket.state import CricketState
 from stadium.matches.programme import Match
 from stadium.matches.teams import Player, Team
@@ -20,31 +19,12 @@ _COUNTED = {"b": "bye", "lb": "leg bye", "wd": "wide"}
 _ORDINALS = ("1st", "2nd", "3rd", "4th")
 
 
-@dataclass
-class PlayLog:
-    """Plays and close-of-play notes of a match, each with the number of script events that it needs."""
-
-    plays: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    closes: list[tuple[int, str]] = field(default_factory=list)  # the score at the end of each day
-
-    def plays_at(self, index: int, period: int | None = None) -> list[dict[str, Any]]:
-        return [play for place, play in self.plays if place <= index and period in (None, play["period"])]
-
-    def closes_at(self, index: int) -> list[str]:
-        return [note for place, note in self.closes if place <= index]
-
-
-def play_log(match: Match) -> PlayLog:
-    assert isinstance(match.script, CricketScript)
-    log, state = PlayLog(), CricketState(match.script)
-    for place, event in enumerate(match.script.events, start=1):
-        day = state.day
-        state.apply(event)
-        if isinstance(event, Ball):
-            log.plays.append((place, play_of(event, state.innings[event.innings], day)))
-        elif isinstance(event, Notice) and event.kind is NoticeKind.STUMPS:
-            log.closes.append((place, close_of_play(day, state.current)))
-    return log
+def play_or_close(_: Match, event: CricketEvent, state: CricketState, __: int) -> dict[str, Any] | str | None:
+    """Returns the play of a ball, and the close-of-play note at the end of a day."""
+    if isinstance(event, Ball):
+        return play_of(event, state.innings[event.innings], state.day)
+    is_close = isinstance(event, Notice) and event.kind is NoticeKind.STUMPS
+    return close_of_play(state.day, state.current) if is_close else None
 
 
 def page_of(plays: list[dict[str, Any]], page: int) -> dict[str, Any]:

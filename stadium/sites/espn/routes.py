@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 from aiohttp import web
@@ -13,13 +12,13 @@ from aiohttp import web
 from stadium.context import STADIUM
 from stadium.endpoints import Endpoint, robots_endpoint
 from stadium.matches.programme import Match
-from stadium.matches.simulation import Cache, Simulation
+from stadium.matches.simulation import Simulation
+from stadium.responses import compact_json
 from stadium.sites.espn import cricket, entities, plays, soccer
-from stadium.sites.espn.plays import PlayLog
+from stadium.sites.espn.plays import play_or_close
 
 CRICKET = "/espn/apis/site/v2/sports/cricket"
 SOCCER = "/espnsoccer/apis/site/v2/sports/soccer/{league}"
-PLAY_LOGS = web.AppKey("espn_play_logs", Cache[PlayLog])
 _DATES = re.compile(r"(\d{8})(?:-(\d{8}))?", re.ASCII)
 
 
@@ -51,11 +50,10 @@ async def cricket_panel(request: web.Request) -> web.Response:
         return _bad_date()
     groups: dict[str, dict[str, Any]] = {}
     for match in simulation.listed_matches("espn"):
-        begins = datetime.fromtimestamp(simulation.start_wall(match), UTC).date()
-        if first is not None and last is not None and not first <= begins <= last:
+        if first is not None and last is not None and not first <= simulation.start_day(match) <= last:
             continue
         group = groups.setdefault(entities.league_id(match), {"leagues": [entities.league(match)], "events": []})
-        group["events"].append(_cricket_row(simulation, match))
+        group["events"].append(cricket.event(simulation, match, simulation.cricket(match)))
     return _json({"scores": list(groups.values())})
 
 
@@ -67,8 +65,8 @@ async def cricket_summary(request: web.Request) -> web.Response:
     count = simulation.event_count(match)
 
     def body() -> dict[str, Any]:
-        closes = _play_log(request, match).closes_at(count)
-        return cricket.summary(simulation, match, simulation.cricket(match, count), closes)
+        log = simulation.log(match, play_or_close)
+        return cricket.summary(simulation, match, log.state, [note for note in log.items if isinstance(note, str)])
 
     return _cached(simulation, ("summary", match.version, count), body)
 
@@ -81,7 +79,8 @@ async def cricket_plays(request: web.Request) -> web.Response:
     count = simulation.event_count(match)
 
     def body() -> dict[str, Any]:
-        return plays.page_of(_play_log(request, match).plays_at(count, period), page or 1)
+        shown = [play for play in simulation.log(match, play_or_close).items if isinstance(play, dict)]
+        return plays.page_of([play for play in shown if period in (None, play["period"])], page or 1)
 
     return _cached(simulation, ("plays", match.version, count, page, period), body)
 
@@ -96,7 +95,7 @@ async def soccer_board(request: web.Request) -> web.Response:
         return _bad_date()
     if first is not None and last is not None:
         matches = [match for match in matches if first <= soccer.listed_day(simulation, match).date() <= last]
-    return _json(soccer.scoreboard([_soccer_row(simulation, match) for match in matches]))
+    return _json(soccer.scoreboard([soccer.event(simulation, match, simulation.football(match)) for match in matches]))
 
 
 async def soccer_summary(request: web.Request) -> web.Response:
@@ -124,18 +123,6 @@ def _cricket_match(request: web.Request) -> Match | None:
     return stadium.match(request, "espn", key)
 
 
-def _cricket_row(simulation: Simulation, match: Match) -> dict[str, Any]:
-    return cricket.event(simulation, match, simulation.cricket(match))
-
-
-def _soccer_row(simulation: Simulation, match: Match) -> dict[str, Any]:
-    return soccer.event(simulation, match, simulation.football(match))
-
-
-def _play_log(request: web.Request, match: Match) -> PlayLog:
-    return request.app[PLAY_LOGS].get_or_make(match.version, lambda: plays.play_log(match))
-
-
 def _number(request: web.Request, name: str) -> int | None:
     text = request.query.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and 0 < len(text) < 6 and int(text) else None
@@ -152,15 +139,11 @@ def _days(text: str) -> tuple[date | None, date | None]:
 
 def _cached(simulation: Simulation, key: tuple[object, ...], body: Callable[[], dict[str, Any]]) -> web.Response:
     """Renders the body once after each event of the match."""
-    return _response(simulation.rendered.get_or_make(("espn", *key), lambda: _bytes(body())))
+    return _response(simulation.rendered.get_or_make(("espn", *key), lambda: compact_json(body())))
 
 
 def _json(body: dict[str, Any]) -> web.Response:
-    return _response(_bytes(body))
-
-
-def _bytes(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, separators=(",", ":")).encode()
+    return _response(compact_json(body))
 
 
 def _response(body: bytes) -> web.Response:

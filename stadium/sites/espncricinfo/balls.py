@@ -1,4 +1,4 @@
-"""The ball-by-ball commentary. Balls never change, so each is rendered once."""
+"""The ball-by-ball commentary."""
 
 from __future__ import annotations
 
@@ -6,71 +6,39 @@ from typing import Any
 
 from stadium.cricket.generator import dismissal_text
 from stadium.cricket.innings import Innings
-from stadium.cricket.script import Ball, CricketScript, Dismissal
+from stadium.cricket.script import Ball, CricketEvent, Dismissal
 from stadium.cricket.state import CricketState
 from stadium.matches.programme import Match
 from stadium.matches.simulation import iso
 from stadium.sites.crex.feed import describe
 
-RECENT = 24
 _CODES = {
     Dismissal.CAUGHT: 1, Dismissal.CAUGHT_AND_BOWLED: 1, Dismissal.BOWLED: 2, Dismissal.LBW: 3, Dismissal.RUN_OUT: 4,
     Dismissal.STUMPED: 5, Dismissal.HIT_WICKET: 6,
 }  # fmt: skip
 
 
-class BallLog:
-    """The balls of one match, oldest first."""
-
-    def __init__(self, match: Match) -> None:
-        assert isinstance(match.script, CricketScript)
-        self.match = match
-        self.state = CricketState(match.script)
-        self.comments: list[dict[str, Any]] = []
-
-    def advance(self, ids: list[int]) -> None:
-        """Adds the balls that have happened since; `ids` has one id (wall time) for each event that has happened."""
-        while self.state.applied < len(ids):
-            place = self.state.applied
-            event = self.match.script.events[place]
-            self.state.apply(event)  # type: ignore[arg-type]  # a cricket script, by the constructor
-            if isinstance(event, Ball):
-                self.comments.append(self._comment(event, ids[place]))
-
-    def recent(self, count: int = RECENT) -> list[dict[str, Any]]:
-        """Newest first."""
-        return self.comments[: -count - 1 : -1]
-
-    def of_innings(self, number: int) -> list[dict[str, Any]]:
-        """Newest first; `number` from 1."""
-        return [one for one in reversed(self.comments) if one["inningNumber"] == number]
-
-    def bare(self, number: int, over: int) -> list[dict[str, Any]]:
-        """The balls of an over in the format of the scorecard: oldest first, without texts."""
-        balls = [one for one in self.comments if (one["inningNumber"], one["overNumber"]) == (number, over)]
-        return [{name: value for name, value in one.items() if name not in _TEXTS} for one in balls]
-
-    def _comment(self, ball: Ball, identity: int) -> dict[str, Any]:
-        innings = self.state.innings[ball.innings]
-        return {
-            "_uid": identity, "id": identity, "inningNumber": ball.innings + 1, "ballsActual": None,
-            "ballsUnique": None, "oversUnique": round(ball.over + ball.index / 100, 2),
-            "oversActual": round(ball.over + ball.number / 10, 1), "overNumber": ball.over + 1,
-            "ballNumber": ball.index, "totalRuns": ball.total, "batsmanRuns": ball.runs,
-            "isFour": ball.runs == 4 and ball.is_boundary, "isSix": ball.runs == 6 and ball.is_boundary,
-            "isWicket": ball.wicket is not None,
-            "dismissalType": _CODES.get(ball.wicket.kind) if ball.wicket else None, "byes": ball.gave("b"),
-            "legbyes": ball.gave("lb"), "wides": ball.gave("wd"), "noballs": ball.gave("nb"),
-            "penalties": ball.gave("pen"), "timestamp": iso(identity / 1000), "batsmanPlayerId": ball.striker.number,
-            "nonStrikerPlayerId": ball.partner.number, "bowlerPlayerId": ball.bowler.number,
-            "outPlayerId": ball.wicket.out.number if ball.wicket else None, "totalInningRuns": innings.runs,
-            "totalInningWickets": innings.wickets, "title": f"{ball.bowler.name} to {ball.striker.name}",
-            "dismissalText": _dismissal(ball), "commentTextItems": [{"type": "HTML", "html": describe(ball)}],
-            "over": over(innings) if ball.closes_over else None,
-        }  # fmt: skip
-
-
-_TEXTS = frozenset({"title", "dismissalText", "commentTextItems", "over"})
+def comment(_: Match, ball: CricketEvent, state: CricketState, identity: int) -> dict[str, Any] | None:
+    """`identity` is the wall time of the ball in milliseconds."""
+    if not isinstance(ball, Ball):
+        return None
+    innings = state.innings[ball.innings]
+    return {
+        "_uid": identity, "id": identity, "inningNumber": ball.innings + 1, "ballsActual": None,
+        "ballsUnique": None, "oversUnique": round(ball.over + ball.index / 100, 2),
+        "oversActual": round(ball.over + ball.number / 10, 1), "overNumber": ball.over + 1,
+        "ballNumber": ball.index, "totalRuns": ball.total, "batsmanRuns": ball.runs,
+        "isFour": ball.runs == 4 and ball.is_boundary, "isSix": ball.runs == 6 and ball.is_boundary,
+        "isWicket": ball.wicket is not None,
+        "dismissalType": _CODES.get(ball.wicket.kind) if ball.wicket else None, "byes": ball.gave("b"),
+        "legbyes": ball.gave("lb"), "wides": ball.gave("wd"), "noballs": ball.gave("nb"),
+        "penalties": ball.gave("pen"), "timestamp": iso(identity / 1000), "batsmanPlayerId": ball.striker.number,
+        "nonStrikerPlayerId": ball.partner.number, "bowlerPlayerId": ball.bowler.number,
+        "outPlayerId": ball.wicket.out.number if ball.wicket else None, "totalInningRuns": innings.runs,
+        "totalInningWickets": innings.wickets, "title": f"{ball.bowler.name} to {ball.striker.name}",
+        "dismissalText": _dismissal(ball), "commentTextItems": [{"type": "HTML", "html": describe(ball)}],
+        "over": over(innings) if ball.closes_over else None,
+    }  # fmt: skip
 
 
 def over(innings: Innings, place: int = -1) -> dict[str, Any]:

@@ -7,23 +7,32 @@ from typing import Any
 from stadium.cricket.generator import dismissal_text
 from stadium.cricket.innings import BatterLine, BowlerLine, FallOfWicket, Innings
 from stadium.cricket.state import CricketState
+from stadium.matches.event_log import EventLog
 from stadium.matches.teams import Team
 from stadium.sites.espncricinfo import objects
-from stadium.sites.espncricinfo.balls import BallLog, over
+from stadium.sites.espncricinfo.balls import over
 
 LIVE_OVERS = 5  # the live page has the last overs only
+RECENT = 24
+_TEXTS = frozenset({"title", "dismissalText", "commentTextItems", "over"})
+
+BallLog = EventLog[dict[str, Any]]
 
 
 def live(log: BallLog) -> dict[str, Any]:
     """The last balls, newest first."""
     innings = [inning(one, log.state, overs_from=-LIVE_OVERS) for one in log.state.innings]
-    return _common(log.state, innings) | {"recentBallCommentary": {"ballComments": log.recent()}, "comments": []}
+    return _common(log.state, innings) | {
+        "recentBallCommentary": {"ballComments": log.items[: -RECENT - 1 : -1]},
+        "comments": [],
+    }
 
 
 def commentary(log: BallLog, number: int) -> dict[str, Any]:
     """The commentary of one innings, newest first."""
     innings = [inning(one, log.state, overs_from=-LIVE_OVERS) for one in log.state.innings]
-    return _common(log.state, innings) | {"currentInningNumber": number, "comments": log.of_innings(number)}
+    comments = [ball for ball in reversed(log.items) if ball["inningNumber"] == number]
+    return _common(log.state, innings) | {"currentInningNumber": number, "comments": comments}
 
 
 def scorecard(log: BallLog) -> dict[str, Any]:
@@ -31,8 +40,14 @@ def scorecard(log: BallLog) -> dict[str, Any]:
     innings = [inning(one, log.state) | _cards(one) for one in log.state.innings]
     for one in innings:
         for line in one["inningOvers"][:1]:
-            line["balls"] = log.bare(one["inningNumber"], line["overNumber"])
+            line["balls"] = _bare_balls(log, one["inningNumber"], line["overNumber"])
     return _common(log.state, innings)
+
+
+def _bare_balls(log: BallLog, number: int, over: int) -> list[dict[str, Any]]:
+    """The balls of an over, oldest first, without texts."""
+    balls = [one for one in log.items if (one["inningNumber"], one["overNumber"]) == (number, over)]
+    return [{name: value for name, value in one.items() if name not in _TEXTS} for one in balls]
 
 
 def inning(one: Innings, state: CricketState, overs_from: int = 0) -> dict[str, Any]:

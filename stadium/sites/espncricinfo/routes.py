@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date
 from html import escape
 from typing import Any
 
@@ -13,14 +13,12 @@ from aiohttp import web
 from stadium.context import STADIUM, Stadium
 from stadium.endpoints import Endpoint, Handler, Site, robots_endpoint
 from stadium.matches.programme import Match
-from stadium.matches.simulation import Cache, Simulation
+from stadium.responses import missing_page, page
 from stadium.sites.espncricinfo import content, objects
-from stadium.sites.espncricinfo.balls import BallLog
+from stadium.sites.espncricinfo.balls import comment
+from stadium.sites.espncricinfo.content import BallLog
 
 SITE: Site = "espncricinfo"
-BALL_LOGS = web.AppKey("espncricinfo_ball_logs", Cache[BallLog])
-_HEADERS = {"Cache-Control": "no-cache"}
-_NOT_FOUND = "<h1>404 Not Found</h1>"
 Content = Callable[[BallLog], dict[str, Any]]
 
 
@@ -41,7 +39,7 @@ def endpoints() -> list[Endpoint]:
 def tab(kind: str, render_content: Content) -> Handler:
     async def handler(request: web.Request) -> web.Response:
         match = _match(request)
-        return _not_found() if match is None else _match_page(request, match, kind, render_content)
+        return missing_page() if match is None else _match_page(request, match, kind, render_content)
 
     return handler
 
@@ -50,13 +48,13 @@ async def commentary_page(request: web.Request) -> web.Response:
     """The complete commentary of an innings; the real site loads it while scrolling."""
     match = _match(request)
     if match is None:
-        return _not_found()
+        return missing_page()
     simulation = request.app[STADIUM].simulation
     innings = len(simulation.cricket(match).innings)
     text = request.query.get("innings", str(innings))
     number = int(text) if text.isascii() and text.isdigit() else 0
     if not 1 <= number <= innings:
-        return _not_found()
+        return missing_page()
     return _match_page(request, match, f"commentary:{number}", lambda log: content.commentary(log, number))
 
 
@@ -70,14 +68,13 @@ def _match_page(request: web.Request, match: Match, kind: str, render_content: C
     count = simulation.event_count(match)
 
     def render() -> bytes:
-        log = request.app[BALL_LOGS].get_or_make(match.version, lambda: BallLog(match))
-        log.advance(simulation.ids(match, count))
+        log = simulation.log(match, comment)
         data = {"match": objects.match_object(simulation, match, log.state), "content": render_content(log)}
         first, second = match.teams
         return document(f"{first.short} vs {second.short} {objects.title(match)}", data).encode()
 
     body = simulation.rendered.get_or_make((match.version, count, kind, simulation.start_wall(match)), render)
-    return web.Response(body=body, content_type="text/html", headers=_HEADERS)
+    return page(body)
 
 
 def document(title: str, data: dict[str, Any], links: str = "") -> str:
@@ -99,22 +96,13 @@ async def day_page(request: web.Request) -> web.Response:
     try:
         day = date.fromisoformat(request.query.get("date", ""))
     except ValueError:
-        return _not_found()
-    found = [match for match in stadium.simulation.listed_matches(SITE) if _day(stadium.simulation, match) == day]
+        return missing_page()
+    found = [match for match in stadium.simulation.listed_matches(SITE) if stadium.simulation.start_day(match) == day]
     return _list_page("Match schedule", stadium, found)
-
-
-def _day(simulation: Simulation, match: Match) -> date:
-    return datetime.fromtimestamp(simulation.start_wall(match), UTC).date()
 
 
 def _list_page(title: str, stadium: Stadium, matches: list[Match]) -> web.Response:
     simulation = stadium.simulation
     rows = [objects.list_entry(simulation, match, simulation.cricket(match)) for match in matches]
     links = "".join(f'<a href="{objects.match_path(match)}">{escape(objects.title(match))}</a>' for match in matches)
-    html = document(title, {"content": {"matches": rows}}, links)
-    return web.Response(text=html, content_type="text/html", headers=_HEADERS)
-
-
-def _not_found() -> web.Response:
-    return web.Response(status=404, text=_NOT_FOUND, content_type="text/html")
+    return page(document(title, {"content": {"matches": rows}}, links))

@@ -11,13 +11,13 @@ from stadium.assets import asset
 from stadium.context import STADIUM, Stadium
 from stadium.endpoints import Endpoint, robots_endpoint
 from stadium.matches.programme import Match
-from stadium.sites.crex.routes import match_feed
+from stadium.responses import missing_page, page
+from stadium.sites.crex.feed import feed_item, feed_page
 from stadium.sites.scoreboard import markup
 from stadium.sites.scoreboard.markup import Layout, layout_for
 
 CHECK_SECONDS = 0.25
 CLOCK_SECONDS = 1.0
-_HEADERS = {"Cache-Control": "no-cache"}
 
 
 def endpoints() -> list[Endpoint]:
@@ -35,7 +35,7 @@ async def list_page(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     simulation, layout = stadium.simulation, _layout(stadium)
     rows = [(match, simulation.cricket(match)) for match in simulation.listed_matches("board")]
-    return _page(markup.page("Scoreboards", markup.cards(layout, rows), _clock(stadium, layout)))
+    return page(markup.page("Scoreboards", markup.cards(layout, rows), _clock(stadium, layout)))
 
 
 async def match_page(request: web.Request) -> web.Response:
@@ -43,18 +43,14 @@ async def match_page(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     match = stadium.match(request, "board", request.match_info["name"].rpartition("-")[2])
     if match is None:
-        return web.Response(status=404, text="<h1>404 Not Found</h1>", content_type="text/html")
+        return missing_page()
     before = request.query.get("before", "")
     if before and not (before.isascii() and before.isdigit()):
         return web.Response(status=400, text="<h1>400 Bad Request</h1>", content_type="text/html")
     layout = _layout(stadium, match.key)
-    content = _scoreboard(request.app, match, layout, int(before) if before else None)
+    content = _scoreboard(stadium, match, layout, int(before) if before else None)
     title = " v ".join(team.name for team in match.teams)
-    return _page(markup.page(title, content, _clock(stadium, layout), live="" if before else match.key))
-
-
-def _page(html: str) -> web.Response:
-    return web.Response(text=html, content_type="text/html", headers=_HEADERS)
+    return page(markup.page(title, content, _clock(stadium, layout), live="" if before else match.key))
 
 
 def _layout(stadium: Stadium, key: str = "") -> Layout:
@@ -65,13 +61,10 @@ def _layout(stadium: Stadium, key: str = "") -> Layout:
     return layout_for(None if fault is None else fault.value)
 
 
-def _scoreboard(app: web.Application, match: Match, layout: Layout, before: int | None = None) -> str:
+def _scoreboard(stadium: Stadium, match: Match, layout: Layout, before: int | None = None) -> str:
     """The present score, with the newest balls or those before an id."""
-    simulation, feed = app[STADIUM].simulation, match_feed(app, match)
-    end = len(feed.items) if before is None else feed.count_until(before)
-    balls = feed.items[max(end - markup.BALLS_SHOWN, 0) : end][::-1]
-    state = simulation.cricket(match, feed.state.applied)
-    return markup.scoreboard(layout, match, state, simulation.start_wall(match), balls)
+    feed, start = stadium.simulation.log(match, feed_item), stadium.simulation.start_wall(match)
+    return markup.scoreboard(layout, match, feed.state, start, feed_page(feed.items, before, markup.BALLS_SHOWN))
 
 
 def _clock(stadium: Stadium, layout: Layout) -> str:
@@ -88,7 +81,7 @@ async def push(request: web.Request) -> web.StreamResponse:
     await socket.prepare(request)
     closed = asyncio.ensure_future(_until_closed(socket))
     try:
-        await _send_updates(request.app, socket, match, closed)
+        await _send_updates(stadium, socket, match, closed)
     finally:
         closed.cancel()
         with contextlib.suppress(Exception):
@@ -102,9 +95,8 @@ async def _until_closed(socket: web.WebSocketResponse) -> None:
 
 
 async def _send_updates(
-    app: web.Application, socket: web.WebSocketResponse, match: Match, closed: asyncio.Future[None]
+    stadium: Stadium, socket: web.WebSocketResponse, match: Match, closed: asyncio.Future[None]
 ) -> None:
-    stadium = app[STADIUM]
     sent: tuple[int, int] | None = None
     clock_at = 0.0
     with contextlib.suppress(ConnectionError):
@@ -115,7 +107,7 @@ async def _send_updates(
                 current = stadium.simulation.event_count(match), layout.number
                 if current != sent:
                     sent = current
-                    await socket.send_str("b" + _scoreboard(app, match, layout))
+                    await socket.send_str("b" + _scoreboard(stadium, match, layout))
                 if wall - clock_at >= CLOCK_SECONDS:
                     clock_at = wall
                     await socket.send_str("c" + _clock(stadium, layout))

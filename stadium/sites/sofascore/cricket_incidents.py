@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from stadium.cricket.generator import dismissal_text
-from stadium.cricket.script import Ball, CricketScript, Dismissal, Wicket
+from stadium.cricket.innings import Innings
+from stadium.cricket.script import Ball, CricketEvent, Dismissal, Wicket
 from stadium.cricket.state import CricketState
 from stadium.matches.programme import Match
 from stadium.matches.teams import Player
@@ -19,63 +20,49 @@ DELIVERIES = 8192  # ids reserved for the balls of a match
 ROLES = ("BM",) * 6 + ("AR",) * 2 + ("B",) * 3
 
 
-class IncidentLog:
-    """The balls of one match. They never change, so each is rendered once."""
+def incidents(balls: list[str]) -> bytes:
+    return f'{{"incidents":[{",".join(reversed(balls))}]}}'.encode()
 
-    def __init__(self, match: Match) -> None:
-        assert isinstance(match.script, CricketScript)
-        self.match, self.script = match, match.script
-        self.state = CricketState(self.script)
-        self.lines: list[str] = []
-        self._numbers: dict[int, int] = {}
 
-    def advance(self, count: int) -> None:
-        """Adds the balls among the first `count` events."""
-        for event in self.script.events[self.state.applied : count]:
-            self.state.apply(event)
-            if isinstance(event, Ball):
-                self._numbers[event.innings] = self._numbers.get(event.innings, 0) + 1
-                self.lines.append(json.dumps(self._incident(event), separators=(",", ":")))
+def incident(match: Match, ball: CricketEvent, state: CricketState, _: int) -> str | None:
+    """Returns one ball as JSON, because a response has all balls of the match."""
+    if not isinstance(ball, Ball):
+        return None
+    innings = state.innings[ball.innings]
+    label = _label(ball)
+    wicket = ball.wicket or next(iter(ball.wickets), None)  # a real wicket before a retirement
+    fields: dict[str, Any] = {
+        "number": sum(len(over.balls) for over in innings.overs),
+        "over": ball.over + 1,
+        "ball": ball.number,
+        "runs": ball.runs,
+        "score": innings.score,
+        "scored": ball.runs > 0,
+        "wicket": wicket is not None,
+        "missed": False,
+        "batsman": person(ball.striker, innings.batting.players),
+        "bowler": person(ball.bowler, innings.bowling.players),
+        "ballDetails": {},
+        "commentary": _commentary(ball, wicket),
+        "id": 6_000_000 + match.number * DELIVERIES + ball.delivery,
+        "time": int(ball.at // 60),
+        "inningNumber": ball.innings + 1,
+        "battingTeamId": team_id(innings.batting),
+        "incidentClassLabel": label,
+        "incidentClassColor": "wickets" if label == "W" else _COLOURS.get(ball.total, "runs"),
+        "totalRuns": ball.total,
+        "incidentClass": label,
+        "incidentType": "ball",
+    }
+    return json.dumps(fields | (_dismissal(innings, wicket) if wicket else {}), separators=(",", ":"))
 
-    def body(self) -> bytes:
-        return f'{{"incidents":[{",".join(reversed(self.lines))}]}}'.encode()
 
-    def _incident(self, ball: Ball) -> dict[str, Any]:
-        innings = self.state.innings[ball.innings]
-        label = _label(ball)
-        wicket = ball.wicket or next(iter(ball.wickets), None)  # a real wicket before a retirement
-        fields: dict[str, Any] = {
-            "number": self._numbers[ball.innings],
-            "over": ball.over + 1,
-            "ball": ball.number,
-            "runs": ball.runs,
-            "score": innings.score,
-            "scored": ball.runs > 0,
-            "wicket": wicket is not None,
-            "missed": False,
-            "batsman": person(ball.striker, innings.batting.players),
-            "bowler": person(ball.bowler, innings.bowling.players),
-            "ballDetails": {},
-            "commentary": _commentary(ball, wicket),
-            "id": 6_000_000 + self.match.number * DELIVERIES + ball.delivery,
-            "time": int(ball.at // 60),
-            "inningNumber": ball.innings + 1,
-            "battingTeamId": team_id(innings.batting),
-            "incidentClassLabel": label,
-            "incidentClassColor": "wickets" if label == "W" else _COLOURS.get(ball.total, "runs"),
-            "totalRuns": ball.total,
-            "incidentClass": label,
-            "incidentType": "ball",
-        }
-        return fields | (self._dismissal(ball, wicket) if wicket else {})
-
-    def _dismissal(self, ball: Ball, wicket: Wicket) -> dict[str, Any]:
-        innings = self.state.innings[ball.innings]
-        fields: dict[str, Any] = {
-            "bowlDetail": dismissal_name(wicket.kind),
-            "dismissedBatsman": person(wicket.out, innings.batting.players),
-        }
-        return fields | ({"fielder": person(wicket.fielder, innings.bowling.players)} if wicket.fielder else {})
+def _dismissal(innings: Innings, wicket: Wicket) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "bowlDetail": dismissal_name(wicket.kind),
+        "dismissedBatsman": person(wicket.out, innings.batting.players),
+    }
+    return fields | ({"fielder": person(wicket.fielder, innings.bowling.players)} if wicket.fielder else {})
 
 
 def person(player: Player, team: tuple[Player, ...]) -> dict[str, Any]:

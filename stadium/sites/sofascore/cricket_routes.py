@@ -10,14 +10,13 @@ from stadium.context import STADIUM
 from stadium.cricket.state import CricketState
 from stadium.endpoints import Endpoint, Site
 from stadium.matches.programme import Match
-from stadium.matches.simulation import Cache, Simulation, State
+from stadium.matches.simulation import Simulation, State
 from stadium.sites.sofascore import cricket_innings
 from stadium.sites.sofascore.cricket_event import event, match_path, tournament
-from stadium.sites.sofascore.cricket_incidents import IncidentLog
+from stadium.sites.sofascore.cricket_incidents import incident, incidents
 from stadium.sites.sofascore.section import LONG_CACHE, Section, bytes_response, not_found
 
 SITE: Site = "sofascorecricket"
-INCIDENT_LOGS = web.AppKey("sofascore_cricket_incident_logs", Cache[IncidentLog])
 
 
 def endpoints() -> list[Endpoint]:
@@ -26,7 +25,7 @@ def endpoints() -> list[Endpoint]:
     return [
         *SECTION.endpoints(),
         Endpoint(SITE, "list", "GET", f"/{SITE}/cricket", SECTION.home_page),
-        Endpoint(SITE, "feed", "GET", f"{one}/incidents", incidents, True),
+        Endpoint(SITE, "feed", "GET", f"{one}/incidents", balls, True),
         Endpoint(SITE, "map", "GET", f"{one}/innings", about(_innings, "max-age=60"), True),
         Endpoint(SITE, "lineups", "GET", f"{one}/lineups", about(_lineups, "max-age=10, s-maxage=3600"), True),
     ]
@@ -46,17 +45,12 @@ def _lineups(simulation: Simulation, match: Match) -> dict[str, Any] | None:
     return cricket_innings.lineups(match, simulation.cricket(match), seconds_to_start)
 
 
-async def incidents(request: web.Request) -> web.Response:
+async def balls(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     match = stadium.match(request, SITE, request.match_info["id"])
     if match is None:
         return not_found()
-    count = stadium.simulation.event_count(match)
-    log = request.app[INCIDENT_LOGS].get_or_make(match.version, lambda: IncidentLog(match))
-    if log.state.applied > count:  # the clock was set back
-        log = IncidentLog(match)
-    log.advance(count)
-    return bytes_response(request, log.body(), LONG_CACHE)
+    return bytes_response(request, incidents(stadium.simulation.log(match, incident).items), LONG_CACHE)
 
 
 def _row_score(state: State) -> str:

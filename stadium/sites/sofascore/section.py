@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from stadium.endpoints import Endpoint, Handler, Site, robots_endpoint
 from stadium.matches.ids import event_id, number_of_custom_id
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation, State
+from stadium.responses import compact_json, missing_page, page
 from stadium.sites.sofascore import pages
 
 Body = dict[str, Any]
@@ -28,7 +28,7 @@ def not_found() -> web.Response:
 
 
 def json_response(request: web.Request, body: Body, cache_control: str) -> web.Response:
-    return bytes_response(request, json.dumps(body, separators=(",", ":")).encode(), cache_control)
+    return bytes_response(request, compact_json(body), cache_control)
 
 
 def bytes_response(request: web.Request, data: bytes, cache_control: str) -> web.Response:
@@ -122,7 +122,7 @@ class Section:
         except ValueError:
             return None
         matches = simulation.listed_matches(self.site)
-        return [m for m in matches if datetime.fromtimestamp(simulation.start_wall(m), UTC).date() == day]
+        return [match for match in matches if simulation.start_day(match) == day]
 
     async def home_page(self, request: web.Request) -> web.Response:
         simulation = request.app[STADIUM].simulation
@@ -141,7 +141,7 @@ class Section:
         number = number_of_custom_id(request.match_info["custom"])
         match = stadium.match(request, self.site, str(event_id(number))) if number is not None else None
         if match is None:
-            return web.Response(status=404, text="<h1>404 Not Found</h1>", content_type="text/html")
+            return missing_page()
         event = self.event(stadium.simulation, match, True)
         return self._page(request, pages.match_page(self._context(request), match, event))
 
@@ -150,7 +150,7 @@ class Section:
         return pages.PageContext(self.site, self.sport, self.script_cookie, nonce)
 
     def _page(self, request: web.Request, html: str) -> web.Response:
-        response = web.Response(text=html, content_type="text/html", headers={"Cache-Control": "no-cache"})
+        response = page(html)
         request.app[STADIUM].set_session_cookie(request, response, self.site)
         return response
 

@@ -13,10 +13,11 @@ from scraping.sources.base import Document, Reading, ReadMode, RefInfo
 from stadium.config import StadiumConfig
 from stadium.cricket.script import CricketScript
 from stadium.cricket.state import CricketState
+from stadium.matches.event_log import EventLog
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
 from stadium.sites.crex import page
-from stadium.sites.crex.feed import PAGE_SIZE, BallFeed
+from stadium.sites.crex.feed import feed_item, feed_page
 from stadium.sites.crex.live import live
 from stadium.sites.crex.scorecard import scorecard, squads
 
@@ -31,7 +32,7 @@ class CrexSite:
         assert isinstance(match.script, CricketScript)
         self.simulation, self.match = simulation, match
         self.state = CricketState(match.script)
-        self.book = BallFeed(match)
+        self.book = EventLog(match, feed_item)
         self.static: Document | None = None
         self.visits = 0
         self.has_card = False  # the page was seen asking for the scorecard
@@ -69,9 +70,8 @@ class CrexSite:
     def page(self, name: str = "page", tab: str = "live") -> Document:
         frame = page.PageContext("http://site.test/crex", "")
         self.advance()
-        newest = self.book.items[: -PAGE_SIZE - 1 : -1]
         start = self.simulation.start_wall(self.match)
-        html = page.match_page(frame, self.match, self.state, start, newest, tab=tab)
+        html = page.match_page(frame, self.match, self.state, start, feed_page(self.book.items, None), tab=tab)
         return Document(name, self.ref.url, 200, "text/html", html.encode())
 
     def advance(self) -> None:
@@ -79,7 +79,7 @@ class CrexSite:
 
     def answers(self) -> list[Document]:
         self.advance()
-        documents = [_answer("live", live(self.match, self.state)), _text("feed", self.book.page(None))]
+        documents = [_answer("live", live(self.match, self.state)), _answer("feed", feed_page(self.book.items, None))]
         return [*documents, _answer("scorecard", scorecard(self.state))] if self.has_card else documents
 
     def visit(self) -> Payload:
@@ -119,7 +119,7 @@ class CrexSite:
         self.advance()
         events: dict[str, Event] = {}
         before: int | None = None
-        while items := json.loads(self.book.page(before)):
+        while items := feed_page(self.book.items, before):
             feed = _answer("feed", items)
             read = self.parse(ReadMode.VISIT, self.page(), self.answers()[0], feed)
             for event in read.events:
@@ -130,8 +130,5 @@ class CrexSite:
 
 
 def _answer(name: str, data: Any) -> Document:
-    return _text(name, json.dumps(data))
-
-
-def _text(name: str, body: str) -> Document:
-    return Document(name, f"http://site.test/crex/{name}", 200, "application/json", body.encode())
+    body = json.dumps(data).encode()
+    return Document(name, f"http://site.test/crex/{name}", 200, "application/json", body)

@@ -12,7 +12,8 @@ from stadium.ground_truth import match_truth
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
 from stadium.sites.sofascore import cricket_event, cricket_innings, football_event, football_lineups
-from stadium.sites.sofascore.cricket_incidents import IncidentLog
+from stadium.sites.sofascore.cricket_incidents import incident
+from stadium.sites.sofascore.cricket_incidents import incidents as cricket_incidents
 from stadium.sites.sofascore.football_incidents import incidents
 
 NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC).timestamp()
@@ -55,12 +56,11 @@ class Site:
         return self.reading(match, event, *([] if found is None else [answer("lineups", found)]))
 
     def cricket(self, match: Match, *besides: str) -> Reading:
-        index = self.simulation.event_count(match)
-        state, book = self.simulation.cricket(match, index), IncidentLog(match)
-        book.advance(index)
+        log = self.simulation.log(match, incident)
+        state = log.state
         found = {
             "event": {"event": cricket_event.event(self.simulation, match, state)},
-            "incidents": book.body(),
+            "incidents": cricket_incidents(log.items),
             "innings": cricket_innings.innings(state),
             "lineups": cricket_innings.lineups(match, state, self.simulation.start_wall(match) - self._clock[0]),
         }

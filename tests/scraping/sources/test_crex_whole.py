@@ -77,7 +77,7 @@ def check_events(site: CrexSite) -> None:
             assert read.detail["player"] == event.wicket.out.name
         else:
             assert isinstance(event, OverCard)
-            assert read.slot == event_keys.over_end(event.last_ball.innings + 1, event.last_ball.over)
+            assert read.slot == event_keys.over_end(event.ball.innings + 1, event.ball.over)
     assert found == {}
 
 

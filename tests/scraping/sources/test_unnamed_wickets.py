@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -15,12 +16,14 @@ from scraping.sources.espn.plays import page_of
 from scraping.sources.sofascore import deliveries
 from scraping.sources.sofascore.schemas import Delivery
 from stadium.config import StadiumConfig
-from stadium.cricket.script import CricketScript
-from stadium.matches.programme import Match
+from stadium.matches.event_log import EventLog, Render
 from stadium.matches.simulation import Simulation
 from stadium.sites.espn import plays
-from stadium.sites.sofascore.cricket_incidents import IncidentLog
+from stadium.sites.espn.plays import play_or_close
+from stadium.sites.sofascore.cricket_incidents import incident, incidents
 from tests.scraping.sources.cricsheets import TEAMS, delivery, innings, match, plain
+
+T = TypeVar("T")
 
 pytestmark = pytest.mark.requirement("NFR-009")
 
@@ -95,26 +98,24 @@ def double(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shown(folder: Path, site: str) -> Match:
+def rendered(folder: Path, site: str, render: Render[T]) -> list[T]:
+    """The site's complete list of events."""
     simulation = Simulation(
         StadiumConfig(programme=f"replay:{folder}", pace=1.0, sites=(site,)), wall_clock=lambda: 0.0
     )
-    return simulation.programme.match(simulation.programme.slots[0], 0, site)
+    played = simulation.programme.match(simulation.programme.slots[0], 0, site)
+    log = EventLog(played, render)
+    log.advance(list(range(len(played.script.events))))
+    return log.items
 
 
 class TestAtTheSites:
     def test_espn(self, double: Path) -> None:
-        played = shown(double, "espn")
-        listed = plays.page_of([play for _, play in plays.play_log(played).plays], 1)
+        listed = plays.page_of([one for one in rendered(double, "espn", play_or_close) if isinstance(one, dict)], 1)
         events = espn_events(page_of(listed, "").items)
         assert sorted(one.slot for one in events if one.kind == "dismissal") == ["w:1:1", "w:1:2", "w:1:3"]
 
     def test_sofascore(self, double: Path) -> None:
-        played = shown(double, "sofascorecricket")
-        assert isinstance(played.script, CricketScript)
-        book = IncidentLog(played)
-        book.advance(len(played.script.events))
-        events = deliveries.events_of(
-            deliveries.balls_of([Delivery.model_validate(row) for row in json.loads(book.body())["incidents"]])
-        )
+        rows = json.loads(incidents(rendered(double, "sofascorecricket", incident)))["incidents"]
+        events = deliveries.events_of(deliveries.balls_of([Delivery.model_validate(row) for row in rows]))
         assert sorted(one.slot for one in events if one.kind == "dismissal") == ["w:1:1", "w:1:2", "w:1:3"]

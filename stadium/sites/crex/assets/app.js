@@ -2,6 +2,7 @@
 (function () {
   "use strict";
   var POLL_MS = 2500;
+  var SITE = "/" + location.pathname.split("/")[1];
   var pass = document.querySelector('meta[name="cx-t"]');
 
   function sum(text) {
@@ -12,7 +13,7 @@
 
   function setCookie() {
     var meta = document.querySelector('meta[name="cx-n"]');
-    if (meta) document.cookie = "cxjs=" + meta.content + "." + sum(meta.content) + "; path=/crex; SameSite=Lax";
+    if (meta) document.cookie = "cxjs=" + meta.content + "." + sum(meta.content) + "; path=" + SITE + "; SameSite=Lax";
   }
 
   function decode(text) {
@@ -152,12 +153,12 @@
     (find(state, "getHomeMapDataliveparsing") || { p: [] }).p.forEach(function (one) { people[one.f_key] = one.n; });
     var seen = { last: feed.length ? feed[0].id : 0 };
     function poll() {
-      ask("GET", "/crex/api/v3/getSV3?key=" + key, null, function (live) {
+      ask("GET", SITE + "/api/v3/getSV3?key=" + key, null, function (live) {
         showPlayers(live, people);
         if (+live.h < 2 && /^(ODI|T\d+)$/.test(live.fo)) return showHeader(live, names, toss, []);
-        ask("GET", "/crex/api/v3/getSC4?key=" + key, null, function (card) { showHeader(live, names, toss, card); });
+        ask("GET", SITE + "/api/v3/getSC4?key=" + key, null, function (card) { showHeader(live, names, toss, card); });
       });
-      ask("POST", "/crex/commentary/v2/getBallFeeds", { matchKey: key, lastDocId: "", filters: [], lang: "en" },
+      ask("POST", SITE + "/commentary/v2/getBallFeeds", { matchKey: key, lastDocId: "", filters: [], lang: "en" },
         function (items) { showFeed(items, seen); });
     }
     poll();
@@ -166,7 +167,7 @@
 
   function watchList() {
     function poll() {
-      ask("GET", "/crex/api/v3/getLiveMatches", null, function (matches) {
+      ask("GET", SITE + "/api/v3/getLiveMatches", null, function (matches) {
         document.querySelectorAll(".live-card").forEach(function (card) {
           var match = matches[card.dataset.key];
           if (!match) return;
