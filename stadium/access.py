@@ -5,14 +5,14 @@ Cookies and tokens carry their times and a signature, so a restarted stadium acc
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import jwt
 
 from stadium.matches.clock import StadiumClock
 
@@ -21,11 +21,12 @@ LIFETIME_SECONDS = 900.0
 
 
 @dataclass(slots=True)
-class SessionPolicy:
-    """Lifetime of sessions. Tests and operators change it while the stadium runs."""
+class AccessPolicy:
+    """Lifetime of sessions or tokens. Tests and operators change it while the stadium runs."""
 
     seconds: float
-    not_before: float = 0.0
+    not_before: float = 0.0  # the time of the last revocation
+    in_pages: bool = False  # tokens only: a page contains one, and its script uses it
 
 
 class SessionCheck:
@@ -43,16 +44,16 @@ class SessionCheck:
         issued = str(int(clock.wall() * 1000))
         return f"{issued}.{self._sign(issued)}"
 
-    def has_session(self, cookies: Mapping[str, str], wall: float, policy: SessionPolicy) -> bool:
+    def has_session(self, cookies: Mapping[str, str], wall: float, policy: AccessPolicy) -> bool:
         return self._is_fresh(cookies.get(self.session_cookie, ""), wall, policy)
 
-    def allows(self, cookies: Mapping[str, str], wall: float, policy: SessionPolicy) -> bool:
+    def allows(self, cookies: Mapping[str, str], wall: float, policy: AccessPolicy) -> bool:
         if not self.has_session(cookies, wall, policy):
             return False
         nonce, _, checksum = cookies.get(self.script_cookie, "").rpartition(".")
         return checksum == fnv1a(nonce) and self._is_fresh(nonce, wall, policy)
 
-    def _is_fresh(self, token: str, wall: float, policy: SessionPolicy) -> bool:
+    def _is_fresh(self, token: str, wall: float, policy: AccessPolicy) -> bool:
         issued = self._issued_at(token)
         return issued is not None and issued + policy.seconds > wall and issued >= policy.not_before
 
@@ -75,48 +76,26 @@ def fnv1a(text: str) -> str:
     return f"{value:08x}"
 
 
-@dataclass(slots=True)
-class TokenPolicy:
-    """Tests and operators change it while the stadium runs."""
-
-    seconds: float = LIFETIME_SECONDS  # of tokens that are issued from now on
-    not_before: float = 0.0
-    in_pages: bool = False  # a page contains a token, and its script uses it
-
-
 class TokenIssuer:
     """Issues and checks the JWTs of the Crexpro site."""
 
     def __init__(self, seed: int) -> None:
-        self.policy = TokenPolicy()
-        self._secret = f"{seed}:tokens".encode()
+        self._secret = hashlib.sha256(f"{seed}:tokens".encode()).digest()
+        self.reset()
 
     def issue(self, wall: float) -> dict[str, Any]:
         """Returns the token service's response body."""
         claims = {"sub": "member", "iat": wall, "exp": wall + self.policy.seconds}
-        signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(claims)}"
-        token = f"{signed}.{self._sign(signed)}"
+        token = jwt.encode(claims, self._secret, "HS256")
         return {"token": token, "token_type": "Bearer", "expires_in": self.policy.seconds}
 
     def is_valid(self, authorization: str, wall: float) -> bool:
         scheme, _, token = authorization.partition(" ")
-        signed, _, signature = token.rpartition(".")
-        if scheme != "Bearer" or not hmac.compare_digest(signature.encode(), self._sign(signed).encode()):
+        try:  # the times are checked below, against the stadium's clock
+            claims = jwt.decode(token, self._secret, ["HS256"], options={"verify_iat": False, "verify_exp": False})
+        except jwt.InvalidTokenError:
             return False
-        payload = signed.partition(".")[2]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return bool(claims["iat"] >= self.policy.not_before and claims["exp"] > wall)
+        return scheme == "Bearer" and claims["iat"] >= self.policy.not_before and claims["exp"] > wall
 
     def reset(self) -> None:
-        self.policy = TokenPolicy()
-
-    def _sign(self, text: str) -> str:
-        return _base64(hmac.new(self._secret, text.encode(), hashlib.sha256).digest())
-
-
-def _part(claims: dict[str, Any]) -> str:
-    return _base64(json.dumps(claims, separators=(",", ":")).encode())
-
-
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+        self.policy = AccessPolicy(LIFETIME_SECONDS)

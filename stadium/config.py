@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import get_args
 
 from stadium.endpoints import Site
-from stadium.matches import distortion
 from stadium.matches.clock import MAX_PACE
 from stadium.matches.distortion import Distortion
 from stadium.matches.programme_parser import FOOTBALL_SITES, PROGRAMME_FORMATS, ReplayOptions, parse_slots
@@ -27,13 +26,12 @@ class StadiumConfig:
     port_file: Path | None = None
     session_seconds: float = 6 * 3600.0
     sites: tuple[str, ...] = ("crex",)  # that play recordings
-    loop: bool = False
     at_once: bool = False
     distortions: tuple[tuple[str, Distortion], ...] = ()
 
     @property
     def replay(self) -> ReplayOptions:
-        return ReplayOptions(self.sites, self.loop, self.at_once, self.pace)
+        return ReplayOptions(self.sites, self.at_once, self.pace)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -54,19 +52,11 @@ def _add_programme_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--programme", help=PROGRAMME_FORMATS)
     parser.add_argument("--pace", "--speed", dest="pace", type=float, help="simulated seconds a second; 0 freezes play")
     parser.add_argument("--seed", type=int, help="the same seed generates the same matches")
-    parser.add_argument(
-        "--distort",
-        action="append",
-        metavar="SITE:DISTORTION",
-        help="delay and mistakes of a site, as espncricinfo:delay=3,mistakes=0.02,corrects_after=20,names,sides "
-        "(may be given for several sites)",
-    )
 
 
 def _add_replay_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replay", type=Path, metavar="DIR", help="play the Cricsheet files of a folder, or one file")
     parser.add_argument("--sites", help=f"sites that show the replay, the exact one first: {', '.join(CRICKET_SITES)}")
-    parser.add_argument("--loop", action="store_const", const=True, help="repeat recordings endlessly")
     parser.add_argument("--at-once", action="store_const", const=True, help="start all recordings together")
 
 
@@ -78,7 +68,6 @@ def config_from(options: argparse.Namespace) -> StadiumConfig:
         given["programme"] = f"replay:{replay}"
     if "sites" in given:
         given["sites"] = _parse_sites(given["sites"])
-    given["distortions"] = tuple(_parse_distortion(text) for text in given.pop("distort", ()))
     config = StadiumConfig(**given)
     if not 0 <= config.pace <= MAX_PACE:
         raise ValueError(f"--pace (or --speed) must be between 0 and {MAX_PACE:g}")
@@ -93,13 +82,3 @@ def _parse_sites(text: str) -> tuple[str, ...]:
     if unknown or not sites:
         raise ValueError(f"--sites must be some of {', '.join(CRICKET_SITES)}, not {text!r}")
     return sites
-
-
-def _parse_distortion(text: str) -> tuple[str, Distortion]:
-    try:
-        site, parsed = distortion.parse(text)
-    except ValueError as error:
-        raise ValueError(f"--distort {text}: {error}") from error
-    if site not in get_args(Site):
-        raise ValueError(f"--distort must begin with one of {', '.join(get_args(Site))}, not {site!r}")
-    return site, parsed

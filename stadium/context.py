@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from stadium.access import SessionCheck, SessionPolicy, TokenIssuer
+from stadium.access import AccessPolicy, SessionCheck, TokenIssuer
 from stadium.fault_responses import WRONG_MATCH
 from stadium.faults import FaultRegistry
 from stadium.matches.programme import Match
@@ -19,7 +19,7 @@ from stadium.request_counters import RequestCounters
 class Stadium:
     simulation: Simulation
     faults: FaultRegistry
-    session_policy: SessionPolicy
+    session_policy: AccessPolicy
     session_checks: dict[str, SessionCheck]
     tokens: TokenIssuer
     counters: RequestCounters = field(default_factory=RequestCounters)

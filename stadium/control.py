@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, get_args
+from dataclasses import asdict
+from typing import TypeVar
 
 from aiohttp import web
+from pydantic import BaseModel, ValidationError
 
+from stadium.access import AccessPolicy
 from stadium.context import STADIUM
 from stadium.endpoints import Site
-from stadium.faults import InvalidFaultError
+from stadium.faults import FaultSpec
 from stadium.matches.clock import StadiumClock
-from stadium.matches.distortion import UNDISTORTED, with_changes
+from stadium.matches.distortion import UNDISTORTED, Distortion
+from stadium.validation import StrictModel, first_error
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def add_routes(app: web.Application) -> None:
@@ -46,15 +52,38 @@ async def health(request: web.Request) -> web.Response:
     )
 
 
+class Pace(StrictModel):
+    pace: float
+
+
+class Skip(StrictModel):
+    seconds: float
+
+
+class PolicyChange(StrictModel):
+    """Changes the lifetime of sessions or tokens; `revoke` ends all that were issued."""
+
+    seconds: float | None = None
+    revoke: bool = False
+
+
+class TokenPolicyChange(PolicyChange):
+    in_pages: bool | None = None  # put a token into each page
+
+
+class SiteDistortion(Distortion):
+    """Fields that are not given keep their value; the first site of a match only applies the delay."""
+
+    site: Site
+
+
 async def set_pace(request: web.Request) -> web.Response:
-    pace = _number(await _body(request), "pace")
-    return _change_clock(request, StadiumClock.set_pace, pace)
+    return _change_clock(request, StadiumClock.set_pace, (await _body(request, Pace)).pace)
 
 
 async def skip(request: web.Request) -> web.Response:
     """Skips simulated seconds; all events in between happen at once."""
-    seconds = _number(await _body(request), "seconds")
-    return _change_clock(request, StadiumClock.skip, seconds)
+    return _change_clock(request, StadiumClock.skip, (await _body(request, Skip)).seconds)
 
 
 def _change_clock(request: web.Request, change: Callable[[StadiumClock, float], None], value: float) -> web.Response:
@@ -67,65 +96,44 @@ def _change_clock(request: web.Request, change: Callable[[StadiumClock, float], 
 
 
 async def set_sessions(request: web.Request) -> web.Response:
-    """`{"seconds": 60}` sets the lifetime of sessions; `{"revoke": true}` ends all open sessions."""
-    stadium, body = request.app[STADIUM], await _body(request)
-    unknown = set(body) - {"seconds", "revoke"}
-    if unknown or not body:
-        raise _bad(f"give seconds (a number) or revoke (true); got {', '.join(sorted(body)) or 'nothing'}")
-    if "seconds" in body:
-        stadium.session_policy.seconds = _number(body, "seconds")
-    if body.get("revoke"):
-        stadium.session_policy.not_before = stadium.simulation.clock.wall()
-    return web.json_response(
-        {"seconds": stadium.session_policy.seconds, "not_before": stadium.session_policy.not_before}
-    )
+    change = await _body(request, PolicyChange)
+    return _change_policy(request, request.app[STADIUM].session_policy, change)
 
 
 async def set_tokens(request: web.Request) -> web.Response:
-    """Crexpro's tokens: `{"seconds": 60}` sets the lifetime of new ones, `{"revoke": true}` revokes all that were
-    issued, `{"in_pages": true}` puts a token into each page.
-    """
-    stadium, body = request.app[STADIUM], await _body(request)
-    policy = stadium.tokens.policy
-    if set(body) - {"seconds", "revoke", "in_pages"} or not body:
-        raise _bad(f"give seconds (a number), revoke or in_pages (true); got {', '.join(sorted(body)) or 'nothing'}")
-    if "seconds" in body:
-        policy.seconds = _number(body, "seconds")
-    if body.get("revoke"):
-        policy.not_before = stadium.simulation.clock.wall()
-    if "in_pages" in body:
-        policy.in_pages = bool(body["in_pages"])
-    return web.json_response({"seconds": policy.seconds, "not_before": policy.not_before, "in_pages": policy.in_pages})
+    change, policy = await _body(request, TokenPolicyChange), request.app[STADIUM].tokens.policy
+    if change.in_pages is not None:
+        policy.in_pages = change.in_pages
+    return _change_policy(request, policy, change)
+
+
+def _change_policy(request: web.Request, policy: AccessPolicy, change: PolicyChange) -> web.Response:
+    if not change.model_fields_set:
+        raise _bad(f"give one or more of {', '.join(type(change).model_fields)}")
+    if change.seconds is not None:
+        policy.seconds = change.seconds
+    if change.revoke:
+        policy.not_before = request.app[STADIUM].simulation.clock.wall()
+    return web.json_response(asdict(policy))
 
 
 async def set_distortion(request: web.Request) -> web.Response:
-    """Changes how a site distorts matches: `{"site": "espncricinfo", "delay": 3, "mistakes": 0.02,
-    "corrects_after": 20, "names": true, "sides": true}`. Fields that are not given keep their value; the first site of
-    a match only applies the delay.
-    """
-    body, distortions = await _body(request), request.app[STADIUM].simulation.programme.distortions
-    site = body.pop("site", None)
-    if site not in get_args(Site):
-        raise _bad(f"site must be one of {', '.join(get_args(Site))}; got {site!r}")
-    try:
-        distortions[site] = with_changes(distortions.get(site, UNDISTORTED), body)
-    except ValueError as error:
-        raise _bad(str(error)) from error
-    return web.json_response({"site": site, **distortions[site].as_json()})
+    change, distortions = await _body(request, SiteDistortion), request.app[STADIUM].simulation.programme.distortions
+    given = change.model_dump(exclude_unset=True, exclude={"site"})
+    changed = distortions[change.site] = distortions.get(change.site, UNDISTORTED).model_copy(update=given)
+    return web.json_response({"site": change.site, **changed.model_dump(by_alias=True)})
 
 
 async def show_distortions(request: web.Request) -> web.Response:
     distortions = request.app[STADIUM].simulation.programme.distortions
-    return web.json_response({site: distortion.as_json() for site, distortion in distortions.items()})
+    return web.json_response({site: distortion.model_dump(by_alias=True) for site, distortion in distortions.items()})
 
 
 async def add_fault(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
-    try:
-        fault = stadium.faults.add(await _body(request), stadium.simulation.clock.wall())
-    except InvalidFaultError as error:
-        raise _bad(str(error)) from error
-    return web.json_response(fault.as_json(stadium.simulation.clock.wall()), status=201)
+    wall = stadium.simulation.clock.wall()
+    fault = stadium.faults.add(await _body(request, FaultSpec), wall)
+    return web.json_response(fault.as_json(wall), status=201)
 
 
 async def list_faults(request: web.Request) -> web.Response:
@@ -164,21 +172,11 @@ async def reset(request: web.Request) -> web.Response:
     return web.json_response({"removed": removed})
 
 
-async def _body(request: web.Request) -> dict[str, Any]:
+async def _body(request: web.Request, model: type[Model]) -> Model:
     try:
-        body = json.loads(await request.read() or b"{}")
-    except ValueError as error:
-        raise _bad(f"the body is not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise _bad("the body must be a JSON object")
-    return body
-
-
-def _number(body: dict[str, Any], name: str) -> float:
-    value = body.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _bad(f"{name} must be a number; got {value!r}")
-    return float(value)
+        return model.model_validate_json(await request.read() or b"{}")
+    except ValidationError as error:
+        raise _bad(first_error(error)) from error
 
 
 def _bad(message: str) -> web.HTTPBadRequest:

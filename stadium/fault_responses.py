@@ -154,14 +154,9 @@ def _gzip_bomb() -> bytes:
 
 
 def _rewrite(response: web.Response, kind: str) -> None:
-    body = response.body
-    if not isinstance(body, bytes) or kind not in ("malformed", "layout", "half_list"):
-        return
-    text = body.decode()
-    if response.content_type == "application/json":
-        response.text = _REWRITE_JSON[kind](text)
-    elif response.content_type == "text/html":
-        response.text = _REWRITE_HTML[kind](text)
+    rewrite = _REWRITE.get((response.content_type, kind))
+    if rewrite and isinstance(response.body, bytes):
+        response.text = rewrite(response.body.decode())
 
 
 def _cut_json(text: str) -> str:
@@ -244,5 +239,11 @@ def _halve_blob(text: str) -> str:
     return encode_state({key: _halved(item) if key.endswith("getBallFeeds") else item for key, item in state.items()})
 
 
-_REWRITE_JSON = {"malformed": _cut_json, "layout": _rename_json, "half_list": _halve_json}
-_REWRITE_HTML = {"malformed": _cut_html, "layout": _rename_html, "half_list": _halve_html}
+_REWRITE = {
+    ("application/json", "malformed"): _cut_json,
+    ("application/json", "layout"): _rename_json,
+    ("application/json", "half_list"): _halve_json,
+    ("text/html", "malformed"): _cut_html,
+    ("text/html", "layout"): _rename_html,
+    ("text/html", "half_list"): _halve_html,
+}

@@ -12,7 +12,7 @@ from typing import get_args
 from aiohttp import web
 
 from stadium import control, ground_truth
-from stadium.access import SessionCheck, SessionPolicy, TokenIssuer
+from stadium.access import AccessPolicy, SessionCheck, TokenIssuer
 from stadium.config import StadiumConfig
 from stadium.context import STADIUM, Stadium
 from stadium.endpoints import ENDPOINTS, Site, register
@@ -37,7 +37,7 @@ def build_app(config: StadiumConfig, simulation: Simulation | None = None) -> we
     app[STADIUM] = Stadium(
         simulation=simulation,
         faults=FaultRegistry(config.seed),
-        session_policy=SessionPolicy(config.session_seconds),
+        session_policy=AccessPolicy(config.session_seconds),
         session_checks={
             "crex": SessionCheck("crex", "cxsid", "cxjs", config.seed),
             "sofascore": SessionCheck("sofascore", "sfsid", "sfclr", config.seed),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from stadium.validation import first_error
 
 
 class CricsheetError(ValueError):
@@ -176,13 +178,4 @@ def read(path: Path) -> Document:
     try:
         return Document.model_validate_json(text)
     except ValidationError as error:
-        raise CricsheetError(f"{path}: {_first_error(error)}") from error
-
-
-def _first_error(error: ValidationError) -> str:
-    """`innings.0.overs.3.deliveries.1.runs: Field required`, and how many more there are."""
-    errors = error.errors(include_url=False)
-    first: Any = errors[0]
-    place = ".".join(str(step) for step in first["loc"])
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{place}: {first['msg']}{more}" if place else f"{first['msg']}{more}"
+        raise CricsheetError(f"{path}: {first_error(error)}") from error

@@ -7,75 +7,33 @@ corrected mistakes identifies a version.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
-from typing import Any
+
+from pydantic import Field
 
 from stadium.cricket.script import Ball, CricketEvent, CricketScript, InningsPlan, Notice, OverCard
 from stadium.football.script import FootballScript
 from stadium.matches.teams import Team, other_name, other_short
+from stadium.validation import StrictModel
 
 IN_BATTING_ORDER = ("crex", "crexpro", "board")  # sites that list the side that bats first first
 _WRONG_RUNS = {0: 1, 1: 2, 2: 1, 3: 2, 4: 6, 6: 4}
 Script = CricketScript | FootballScript
 
 
-@dataclass(frozen=True, slots=True)
-class Distortion:
+class Distortion(StrictModel):
     """The first of a match's sites only applies the delay."""
 
-    delay_seconds: float = 0.0  # of wall time
-    mistakes: float = 0.0  # share of plain balls that are shown with wrong runs
-    corrects_after: float | None = None  # seconds of wall time after a mistake was shown; None: never
-    other_names: bool = False
-    swaps_sides: bool = False  # in about half of the matches, at sites without a batting order
-
-    def as_json(self) -> dict[str, Any]:
-        return {name: getattr(self, field) for name, field in _FIELDS.items()}
+    delay_seconds: float = Field(0.0, alias="delay", ge=0, le=86_400)  # of wall time
+    mistakes: float = Field(0.0, ge=0, le=1)  # share of plain balls that are shown with wrong runs
+    # Seconds of wall time after a mistake was shown; None: never.
+    corrects_after: float | None = Field(None, ge=0, le=86_400)
+    other_names: bool = Field(False, alias="names")
+    swaps_sides: bool = Field(False, alias="sides")  # in about half of the matches, at sites without a batting order
 
 
 UNDISTORTED = Distortion()
-_FIELDS = {
-    "delay": "delay_seconds",
-    "mistakes": "mistakes",
-    "corrects_after": "corrects_after",
-    "names": "other_names",
-    "sides": "swaps_sides",
-}
-
-
-def with_changes(distortion: Distortion, changes: dict[str, Any]) -> Distortion:
-    """Raises a ValueError that names the first field that is unknown or not valid."""
-    unknown = set(changes) - set(_FIELDS)
-    if unknown:
-        raise ValueError(f"unknown field {min(unknown)!r}; allowed: {', '.join(_FIELDS)}")
-    return replace(distortion, **{_FIELDS[name]: _checked(name, value) for name, value in changes.items()})
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name in ("names", "sides"):
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} must be true or false; got {value!r}")
-        return value
-    if name == "corrects_after" and value is None:
-        return None
-    highest = 1.0 if name == "mistakes" else 86_400.0
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= highest:
-        raise ValueError(f"{name} must be a number from 0 to {highest:g}; got {value!r}")
-    return float(value)
-
-
-def parse(text: str) -> tuple[str, Distortion]:
-    """Parses `espncricinfo:delay=3,mistakes=0.02,corrects_after=20,names,sides`."""
-    site, _, rest = text.partition(":")
-    changes: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
-        name, has_value, value = part.partition("=")
-        try:
-            changes[name] = float(value) if has_value else True
-        except ValueError as error:
-            raise ValueError(f"{name} must be a number; got {value!r}") from error
-    return site, with_changes(UNDISTORTED, changes)
 
 
 def mistake_places(script: Script, distortion: Distortion, seed: str) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from stadium.football.generator import MatchGenerator as FootballGenerator
 from stadium.football.script import FootballScript
 from stadium.matches.distortion import UNDISTORTED, Distortion, distort, mistake_places
 from stadium.matches.ids import key_at
-from stadium.matches.programme_parser import REPLAY_TURNS, ReplayOptions, Slot, parse_programme
+from stadium.matches.programme_parser import ReplayOptions, Slot, parse_programme
 from stadium.matches.teams import (
     COMPETITIONS,
     CRICKET_TEAMS,
@@ -104,7 +104,7 @@ class Programme:
         parsed = parse_programme(text, replay)
         self.slots, self.rejected = parsed.slots, parsed.rejected
         self.distortions = dict(parsed.distortions)
-        self._by_first_number = {slot.first_number: slot for slot in self.slots if slot.recording}
+        self._recorded = {slot.match_number: slot for slot in self.slots if slot.recording}
         self._first_starts: dict[int, float] = {}
         size = max(128, 3 * len(self.slots))
         versions = max(128, 3 * sum(len(slot.sites) for slot in self.slots))
@@ -123,7 +123,7 @@ class Programme:
 
     def distortion(self, slot: Slot, site: str) -> Distortion:
         distortion = self.distortions.get(site, UNDISTORTED)
-        return distortion if site != slot.sites[0] else Distortion(distortion.delay_seconds)
+        return distortion if site != slot.sites[0] else Distortion(delay_seconds=distortion.delay_seconds)
 
     def mistake_times(self, slot: Slot, turn: int, site: str) -> tuple[float, ...]:
         """Returns the simulated times of the events that the site shows wrongly."""
@@ -149,17 +149,15 @@ class Programme:
             return None
         slot, turn = place
         horizon = 38 if slot.sport == "football" else 1  # a league announces its rounds long before
-        if not slot.plays_once and self._start(slot, turn) - horizon * slot.period > simulated:
+        if not slot.recording and self._start(slot, turn) - horizon * slot.period > simulated:
             return None
         return self.match(slot, turn)
 
     def _place(self, number: int) -> tuple[Slot, int] | None:
-        if not self._by_first_number:
-            turn, index = divmod(number, len(self.slots))
-            return self.slots[index], turn
-        turn = number % REPLAY_TURNS
-        slot = self._by_first_number.get(number - turn)
-        return None if slot is None or (slot.plays_once and turn) else (slot, turn)
+        if self._recorded:
+            return (self._recorded[number], 0) if number in self._recorded else None
+        turn, index = divmod(number, len(self.slots))
+        return self.slots[index], turn
 
     def current_turn(self, slot: Slot, simulated: float) -> int:
         return max(int((simulated - self._first_starts[slot.number]) // slot.period), 0)
@@ -169,7 +167,7 @@ class Programme:
         return [match for slot in self.slots for match in self._listed_of_slot(slot, simulated)]
 
     def _listed_of_slot(self, slot: Slot, simulated: float) -> list[Match]:
-        if slot.plays_once:
+        if slot.recording:
             return [self.match(slot, 0)]
         turn = self.current_turn(slot, simulated)
         earlier = [self.match(slot, turn - 1)] if turn else []
@@ -182,7 +180,7 @@ class Programme:
 
     def _generate(self, slot_number: int, turn: int) -> Match:
         slot = self.slots[slot_number]
-        number = slot.first_number + turn % REPLAY_TURNS if slot.recording else turn * len(self.slots) + slot_number
+        number = slot.match_number if slot.recording else turn * len(self.slots) + slot_number
         script = self._script(slot, turn)
         return Match(number, slot, turn, self._start(slot, turn), script, slot.sites[0], _venue(slot, script))
 

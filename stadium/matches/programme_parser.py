@@ -23,12 +23,11 @@ PAIR = ("crex", "espncricinfo")
 EVERYWHERE = ("crex", "espncricinfo", "espn", "sofascorecricket")
 PERIODS = {20: 12_000.0, 10: 7_200.0, 50: 25_200.0}
 FOOTBALL_PERIOD = 11_000.0  # includes extra time and a shoot-out
-REPLAY_PAUSE = 1_800.0  # before a recording is repeated
 REPLAY_LEAD_SECONDS = 3.0  # of wall time, before the first recording starts
 REPLAY_STAGGER_SECONDS = 2.0  # of wall time, from one recording to the next
-REPLAY_TURNS = 100  # match numbers reserved for the repetitions of a recording
 _FIRST_REPLAY = 500_000
 _REPLAY_NUMBERS = 10_000
+_REPLAY_STEP = 100  # between match numbers
 DEMO_DISTORTIONS = {
     "espncricinfo": Distortion(delay_seconds=2.0, other_names=True, swaps_sides=True),
     "espnsoccer": Distortion(delay_seconds=2.0, other_names=True),
@@ -49,8 +48,7 @@ class Slot:
     rules: Rules = T20
     chosen_sites: tuple[str, ...] = ()  # the exact site first; empty: the default site of the sport
     recording: Recording | None = None
-    first_number: int = 0  # match number of a recording's first play
-    plays_once: bool = False
+    match_number: int = 0  # of a recording
 
     @property
     def sites(self) -> tuple[str, ...]:
@@ -58,15 +56,15 @@ class Slot:
 
     @property
     def period(self) -> float:
+        """A recording is played once."""
         if self.recording:
-            return inf if self.plays_once else self.recording.script.ends_at + REPLAY_PAUSE
+            return inf
         return FOOTBALL_PERIOD if self.sport == "football" else PERIODS[self.rules.overs]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
     sites: tuple[str, ...] = ("crex",)
-    is_looping: bool = False
     is_at_once: bool = False
     pace: float = 10.0
 
@@ -175,11 +173,11 @@ def _replays(folder: Folder, options: ReplayOptions) -> ParsedProgramme:
             block = (block + 1) % _REPLAY_NUMBERS
         taken.add(block)
         wait = REPLAY_LEAD_SECONDS + (0.0 if options.is_at_once else place * REPLAY_STAGGER_SECONDS)
-        first = _FIRST_REPLAY + block * REPLAY_TURNS
+        number = _FIRST_REPLAY + block * _REPLAY_STEP
         slots.append(
             Slot(
                 place, "cricket", _after(wait * options.pace), chosen_sites=options.sites, recording=recording,
-                first_number=first, plays_once=not options.is_looping,
+                match_number=number,
             )
         )  # fmt: skip
     return ParsedProgramme(tuple(slots), rejected=folder.rejected)

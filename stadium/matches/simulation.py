@@ -77,7 +77,7 @@ class Simulation:
     def other_match(self, match: Match) -> Match:
         """Returns any other match of the same site, for the fault `wrong_match`."""
         others = [other for other in self.listed_matches(match.site) if other.number != match.number]
-        if others or match.slot.plays_once:
+        if others or match.slot.recording:
             return others[0] if others else match
         return self.programme.match(match.slot, match.turn + 1, match.site)
 

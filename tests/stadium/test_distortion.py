@@ -8,7 +8,7 @@ import pytest
 
 from stadium.cricket.script import Ball, CricketScript
 from stadium.cricket.state import fold
-from stadium.matches.distortion import UNDISTORTED, Distortion, parse, with_changes
+from stadium.matches.distortion import Distortion
 from stadium.matches.programme import Match, Programme
 
 from .conftest import Visit, Visitor
@@ -62,7 +62,7 @@ class TestMistakes:
 
     def test_the_first_site_has_no_mistakes(self) -> None:
         programme = Programme(PAIR, 7)
-        programme.distortions["crex"] = Distortion(2.0, 0.5, None, True, True)
+        programme.distortions["crex"] = Distortion(delay_seconds=2.0, mistakes=0.5, other_names=True, swaps_sides=True)
         slot = programme.slots[0]
         assert programme.match(slot, 0, "crex").script == programme.match(slot, 0).script
         assert programme.match(slot, 0, "crex").delay_seconds == 2.0
@@ -104,19 +104,12 @@ class TestNamesAndSides:
 
 
 class TestDistortion:
-    def test_is_parsed_from_an_option(self) -> None:
-        assert parse("espn:delay=3,mistakes=0.02,corrects_after=20,names,sides") == (
-            "espn",
-            Distortion(3.0, 0.02, 20.0, True, True),
-        )
-        assert parse("espn") == ("espn", UNDISTORTED)
-
     @pytest.mark.parametrize(
         "changes", [{"delay": -1}, {"delay": "x"}, {"mistakes": 2}, {"names": 1}, {"corrects_after": True}, {"what": 1}]
     )
     def test_refuses_invalid_fields(self, changes: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=next(iter(changes))):
-            with_changes(UNDISTORTED, changes)
+            Distortion.model_validate(changes)
 
 
 class TestControl:

@@ -69,14 +69,6 @@ class TestProgramme:
             assert programme.find(match.number + 1, 0.0) is None
         assert programme.find(3, 0.0) is None
 
-    def test_loop_repeats_recordings(self, folder: Path) -> None:
-        programme = Programme(f"replay:{folder}", 7, ReplayOptions(is_looping=True))
-        first = programme.listed_matches(0)[0]
-        later = programme.listed_matches(first.ends_at + 1)
-        again = next(match for match in later if match.slot == first.slot and match.turn == 1)
-        assert (again.script, again.number) == (first.script, first.number + 1)
-        assert programme.find(again.number, first.ends_at) == again
-
     def test_summary_lists_recordings_invented_parts_and_rejected_files(self, folder: Path) -> None:
         write(folder, "{", "bad")
         lines = Programme(f"replay:{folder}", 7, ReplayOptions(("crex", "espncricinfo"))).replay_summary()
@@ -92,17 +84,11 @@ class TestProgramme:
 
 class TestOptions:
     def test_a_replay_at_some_sites(self, folder: Path) -> None:
-        config = options(
-            "--replay", str(folder), "--speed", "2000", "--sites", "crex,espncricinfo", "--loop", "--at-once"
-        )
+        config = options("--replay", str(folder), "--speed", "2000", "--sites", "crex,espncricinfo", "--at-once")
         assert (config.programme, config.pace) == (f"replay:{folder}", 2000)
-        assert config.replay == ReplayOptions(("crex", "espncricinfo"), is_looping=True, is_at_once=True, pace=2000)
+        assert config.replay == ReplayOptions(("crex", "espncricinfo"), is_at_once=True, pace=2000)
         shown = Simulation(config, Wall()).listed_matches("espncricinfo")
         assert [match.site for match in shown] == ["espncricinfo"] * 3
-
-    def test_distortions_of_sites(self) -> None:
-        config = options("--programme", "pair:1", "--distort", "espncricinfo:delay=3,mistakes=0.02")
-        assert Simulation(config, Wall()).programme.distortions["espncricinfo"].delay_seconds == 3.0
 
     @pytest.mark.parametrize(
         ("given", "complaint"),
@@ -110,8 +96,6 @@ class TestOptions:
             (("--sites", "nowhere"), "--sites must be some of crex"),
             (("--sites", "crex,sofascore"), "--sites must be"),
             (("--speed", "4001"), r"--pace \(or --speed\) must be between 0 and 4000"),
-            (("--distort", "nowhere:delay=1"), "--distort must begin with one of"),
-            (("--distort", "crex:delay=long"), "delay must be a number"),
             (("--programme", "replays"), "programme must be demo"),
         ],
     )

@@ -59,7 +59,7 @@ def fixtures(simulation: Simulation, site: str, page: int) -> list[dict[str, Any
 
 def _around(simulation: Simulation, slot: Any, site: str, now: float) -> list[Match]:
     """Returns the previous, current and next match of a slot, if they have pages."""
-    if slot.plays_once:
+    if slot.recording:
         return [simulation.programme.match(slot, 0, site)]
     turn = simulation.programme.current_turn(slot, now)
     matches = [simulation.programme.match(slot, other, site) for other in (turn - 1, turn, turn + 1) if other >= 0]
