@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -80,7 +82,7 @@ class Visitor:
         return next(match for match in matches if (match["site"], match["status"]) == (site, status))
 
 
-Scenario = Callable[[Visitor], Awaitable[T]]
+Scenario = Callable[..., Awaitable[T]]  # of a visitor
 Visit = Callable[..., Any]
 
 
@@ -94,9 +96,25 @@ def visit() -> Visit:
     return run
 
 
+def visiting(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Runs a coroutine test whose argument `visitor` visits a stadium: `@visiting(programme="demo", pace=10)`."""
+
+    def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(*args: Any, **fixtures: Any) -> None:
+            asyncio.run(_visit(functools.partial(test, *args, **fixtures), StadiumConfig(**settings)))
+
+        signature = inspect.signature(test)
+        fixtures = [one for one in signature.parameters.values() if one.name != "visitor"]
+        run.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
 async def _visit(scenario: Scenario[T], config: StadiumConfig) -> T:
     wall = Wall()
     app: web.Application = build_app(config, Simulation(config, wall))
     server = TestServer(app)
     async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
-        return await scenario(Visitor(client, wall, app[STADIUM].simulation))
+        return await scenario(visitor=Visitor(client, wall, app[STADIUM].simulation))

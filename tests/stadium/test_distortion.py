@@ -11,7 +11,7 @@ from stadium.cricket.state import fold
 from stadium.matches.distortion import Distortion
 from stadium.matches.programme import Match, Programme
 
-from .conftest import Visit, Visitor
+from .conftest import Visitor, visiting
 
 PAIR = "pair:2"
 
@@ -113,62 +113,56 @@ class TestDistortion:
 
 
 class TestControl:
-    def test_a_delay_affects_the_site_and_not_the_truth(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            visitor.wall.now += 60
-            key = (await visitor.first("espncricinfo"))["key"]
-            simulation = visitor.simulation
-            before = await visitor.get(f"/truth/matches/espncricinfo/{key}")
-            body = {"site": "espncricinfo", "delay": 30, "mistakes": 0.5, "corrects_after": 10}
-            response = await visitor.post("/control/distortions", body)
-            assert response == {**body, "delay": 30.0, "corrects_after": 10.0, "names": False, "sides": False}
-            assert await visitor.get("/control/distortions") == {
-                "espncricinfo": {k: v for k, v in response.items() if k != "site"}
-            }
+    @visiting(programme=PAIR)
+    async def test_a_delay_affects_the_site_and_not_the_truth(self, visitor: Visitor) -> None:
+        visitor.wall.now += 60
+        key = (await visitor.first("espncricinfo"))["key"]
+        simulation = visitor.simulation
+        before = await visitor.get(f"/truth/matches/espncricinfo/{key}")
+        body = {"site": "espncricinfo", "delay": 30, "mistakes": 0.5, "corrects_after": 10}
+        response = await visitor.post("/control/distortions", body)
+        assert response == {**body, "delay": 30.0, "corrects_after": 10.0, "names": False, "sides": False}
+        assert await visitor.get("/control/distortions") == {
+            "espncricinfo": {k: v for k, v in response.items() if k != "site"}
+        }
+        distorted = simulation.find("espncricinfo", key)
+        assert distorted is not None
+        assert simulation.event_count(distorted) == simulation.undistorted(distorted).event_count_at(
+            simulation.clock.simulated_at(visitor.wall.now - 30)
+        )
+        assert await visitor.get(f"/truth/matches/espncricinfo/{key}") == before
+
+    @visiting(programme=PAIR)
+    async def test_a_mistake_is_corrected_later(self, visitor: Visitor) -> None:
+        await visitor.post("/control/distortions", {"site": "espncricinfo", "mistakes": 0.2, "corrects_after": 15})
+        key = (await visitor.first("espncricinfo"))["key"]
+        wrong_then, simulation = set(), visitor.simulation
+        for _ in range(30):
+            visitor.wall.now += 5
             distorted = simulation.find("espncricinfo", key)
             assert distorted is not None
-            assert simulation.event_count(distorted) == simulation.undistorted(distorted).event_count_at(
-                simulation.clock.simulated_at(visitor.wall.now - 30)
-            )
-            assert await visitor.get(f"/truth/matches/espncricinfo/{key}") == before
-
-        visit(scenario, programme=PAIR)
-
-    def test_a_mistake_is_corrected_later(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            await visitor.post("/control/distortions", {"site": "espncricinfo", "mistakes": 0.2, "corrects_after": 15})
-            key = (await visitor.first("espncricinfo"))["key"]
-            wrong_then, simulation = set(), visitor.simulation
-            for _ in range(30):
-                visitor.wall.now += 5
-                distorted = simulation.find("espncricinfo", key)
-                assert distorted is not None
-                shown = simulation.event_count(distorted)
-                limit = distorted.times[shown - 1]
-                truth = simulation.undistorted(distorted)
-                wrong = {
-                    ball.delivery
-                    for ball, real in zip(
-                        cricket_script(distorted).events[:shown], cricket_script(truth).events, strict=False
-                    )
-                    if isinstance(ball, Ball) and ball != real
-                }
-                old = {
-                    event.delivery
-                    for event in cricket_script(truth).events[:shown]
-                    if isinstance(event, Ball) and truth.starts_at + event.at <= limit - 15 * simulation.clock.pace - 60
-                }
-                assert not wrong & old
-                wrong_then |= wrong
-            assert len(wrong_then) > 3
-            await visitor.post("/control/reset", {})
-            assert await visitor.get("/control/distortions") == {}
-
-        visit(scenario, programme=PAIR)
+            shown = simulation.event_count(distorted)
+            limit = distorted.times[shown - 1]
+            truth = simulation.undistorted(distorted)
+            wrong = {
+                ball.delivery
+                for ball, real in zip(
+                    cricket_script(distorted).events[:shown], cricket_script(truth).events, strict=False
+                )
+                if isinstance(ball, Ball) and ball != real
+            }
+            old = {
+                event.delivery
+                for event in cricket_script(truth).events[:shown]
+                if isinstance(event, Ball) and truth.starts_at + event.at <= limit - 15 * simulation.clock.pace - 60
+            }
+            assert not wrong & old
+            wrong_then |= wrong
+        assert len(wrong_then) > 3
+        await visitor.post("/control/reset", {})
+        assert await visitor.get("/control/distortions") == {}
 
     @pytest.mark.parametrize("body", [{}, {"site": "nowhere"}, {"site": "espn", "delay": "long"}])
-    def test_refuses_invalid_fields(self, visit: Visit, body: dict[str, Any]) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            assert "error" in await visitor.post("/control/distortions", body, 400)
-
-        visit(scenario, programme=PAIR)
+    @visiting(programme=PAIR)
+    async def test_refuses_invalid_fields(self, visitor: Visitor, body: dict[str, Any]) -> None:
+        assert "error" in await visitor.post("/control/distortions", body, 400)

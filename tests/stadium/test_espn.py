@@ -29,7 +29,7 @@ from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
 from stadium.sites.espn import soccer
 
-from .conftest import START, Visit, Visitor
+from .conftest import START, Visit, Visitor, visiting
 
 CRICKET, SOCCER = EspnAdapter(), EspnSoccerAdapter()
 PHASES = {"toss": "scheduled", "in_play": "play", "abandoned": "finished", "first_half": "play", "second_half": "play"}
@@ -128,53 +128,45 @@ def assert_every_ball_is_there(found: Mapping[str, Event], match: Match, index: 
 
 
 class TestCricket:
-    def test_a_summary_has_the_shape_of_the_site(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            reader = Reader(visitor, "espn")
-            visitor.wall.now += 500
-            ref = next(iter(await reader.listed()))
-            body = (await reader.ask(*CRICKET.requests(ref, reader.base)))["summary"].json()
-            competition = body["header"]["competitions"][0]
-            assert (body["header"]["id"], competition["status"]["type"]["state"]) == (ref.source_event_id, "in")
-            assert [one["winner"] for one in competition["competitors"]] == ["false", "false"]
-            assert body["notes"][0]["text"].count(" , elected to ") == 1
-            lines = [one["linescores"] for one in competition["competitors"]]
-            assert [[line["period"] for line in side] for side in lines] == [[1, 2], [1, 2]], "each for every innings"
-            assert sorted(side[0]["isBatting"] for side in lines) == [False, True]
-            assert lines[0][0]["overs"] == lines[1][0]["overs"]
+    @visiting(programme="only:espn:1")
+    async def test_a_summary_has_the_shape_of_the_site(self, visitor: Visitor) -> None:
+        reader = Reader(visitor, "espn")
+        visitor.wall.now += 500
+        ref = next(iter(await reader.listed()))
+        body = (await reader.ask(*CRICKET.requests(ref, reader.base)))["summary"].json()
+        competition = body["header"]["competitions"][0]
+        assert (body["header"]["id"], competition["status"]["type"]["state"]) == (ref.source_event_id, "in")
+        assert [one["winner"] for one in competition["competitors"]] == ["false", "false"]
+        assert body["notes"][0]["text"].count(" , elected to ") == 1
+        lines = [one["linescores"] for one in competition["competitors"]]
+        assert [[line["period"] for line in side] for side in lines] == [[1, 2], [1, 2]], "each for every innings"
+        assert sorted(side[0]["isBatting"] for side in lines) == [False, True]
+        assert lines[0][0]["overs"] == lines[1][0]["overs"]
 
-        visit(scenario, programme="only:espn:1")
+    @visiting(programme="only:espn:1")
+    async def test_plays_come_oldest_first_25_to_a_page(self, visitor: Visitor) -> None:
+        reader = Reader(visitor, "espn")
+        visitor.wall.now += 300
+        ref = next(iter(await reader.listed()))
+        url = CRICKET.requests(ref, reader.base)[1].url
+        first = (await reader.ask(Request("plays", url)))["plays"].json()["commentary"]
+        assert (first["pageIndex"], len(first["items"]), first["items"][0]["id"]) == (1, 25, "110")
+        last = (await reader.ask(Request("plays", f"{url}&page={first['pageCount']}")))["plays"].json()["commentary"]
+        assert len(last["items"]) == first["count"] - 25 * (first["pageCount"] - 1)
+        sequences = [item["sequence"] for item in first["items"] + last["items"]]
+        assert sequences == sorted(sequences)
+        beyond = (await reader.ask(Request("plays", f"{url}&page=99")))["plays"].json()["commentary"]
+        assert beyond["items"] == []
 
-    def test_plays_come_oldest_first_25_to_a_page(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            reader = Reader(visitor, "espn")
-            visitor.wall.now += 300
-            ref = next(iter(await reader.listed()))
-            url = CRICKET.requests(ref, reader.base)[1].url
-            first = (await reader.ask(Request("plays", url)))["plays"].json()["commentary"]
-            assert (first["pageIndex"], len(first["items"]), first["items"][0]["id"]) == (1, 25, "110")
-            last = (await reader.ask(Request("plays", f"{url}&page={first['pageCount']}")))["plays"].json()[
-                "commentary"
-            ]
-            assert len(last["items"]) == first["count"] - 25 * (first["pageCount"] - 1)
-            sequences = [item["sequence"] for item in first["items"] + last["items"]]
-            assert sequences == sorted(sequences)
-            beyond = (await reader.ask(Request("plays", f"{url}&page=99")))["plays"].json()["commentary"]
-            assert beyond["items"] == []
-
-        visit(scenario, programme="only:espn:1")
-
-    def test_a_match_is_only_found_under_its_own_series(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            reader = Reader(visitor, "espn")
-            ref = next(iter(await reader.listed()))
-            path = ref.url.removeprefix("http://stadium.test")
-            assert (await visitor.ask(path)).status == 200
-            league = path.split("/")[-2]
-            assert (await visitor.ask(path.replace(f"/{league}/", "/1/"))).status == 404
-            assert (await visitor.ask(path.replace(ref.source_event_id, "7"))).status == 404
-
-        visit(scenario, programme="only:espn:1")
+    @visiting(programme="only:espn:1")
+    async def test_a_match_is_only_found_under_its_own_series(self, visitor: Visitor) -> None:
+        reader = Reader(visitor, "espn")
+        ref = next(iter(await reader.listed()))
+        path = ref.url.removeprefix("http://stadium.test")
+        assert (await visitor.ask(path)).status == 200
+        league = path.split("/")[-2]
+        assert (await visitor.ask(path.replace(f"/{league}/", "/1/"))).status == 404
+        assert (await visitor.ask(path.replace(ref.source_event_id, "7"))).status == 404
 
     @pytest.mark.requirement("SO-12", "NFR-008")
     def test_every_match_is_read_correctly_at_every_moment(self, visit: Visit) -> None:
@@ -195,17 +187,15 @@ class TestCricket:
         assert phases >= {"toss", "in_play", "innings_break", "finished"}
 
     @pytest.mark.requirement("SO-12", "NFR-008")
-    def test_the_pages_together_hold_every_ball_of_both_innings_once(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            reader = Reader(visitor, "espn")
-            for moment in (60.0, 700.0, 1_000.0):
-                visitor.wall.now = START + moment
-                for ref in await reader.listed():
-                    found, steps = await reader.all_events(ref)
-                    assert_every_ball_is_there(found, *reader.known(ref))
-                    assert steps <= len(found) // 100 + 2
-
-        visit(scenario, programme="only:espn:2")
+    @visiting(programme="only:espn:2")
+    async def test_the_pages_together_hold_every_ball_of_both_innings_once(self, visitor: Visitor) -> None:
+        reader = Reader(visitor, "espn")
+        for moment in (60.0, 700.0, 1_000.0):
+            visitor.wall.now = START + moment
+            for ref in await reader.listed():
+                found, steps = await reader.all_events(ref)
+                assert_every_ball_is_there(found, *reader.known(ref))
+                assert steps <= len(found) // 100 + 2
 
     @pytest.mark.skipif(not RECORDINGS.is_dir(), reason="VICTORYLINE_RECORDINGS names no folder of recordings")
     @pytest.mark.requirement("SO-12", "NFR-008")
@@ -231,19 +221,15 @@ class TestCricket:
         visit(scenario, programme=f"replay:{tmp_path}", sites=("espn",), at_once=True)
         assert kinds >= {"completed", "abandoned", "super over"}
 
-    def test_line_ups_are_known_from_the_toss_on(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            reader = Reader(visitor, "espn")
-            ref = next(iter(await reader.listed()))
-            found = CRICKET.parse_lineups(
-                reader.reading(ref, await reader.ask(*CRICKET.lineup_requests(ref, reader.base)))
-            )
-            match, _ = reader.known(ref)
-            for lineup, team in zip(found.lineups, match.teams, strict=True):
-                assert lineup.is_confirmed
-                assert [player.name for player in lineup.players] == [player.name for player in team.players]
-
-        visit(scenario, programme="only:espn:1")
+    @visiting(programme="only:espn:1")
+    async def test_line_ups_are_known_from_the_toss_on(self, visitor: Visitor) -> None:
+        reader = Reader(visitor, "espn")
+        ref = next(iter(await reader.listed()))
+        found = CRICKET.parse_lineups(reader.reading(ref, await reader.ask(*CRICKET.lineup_requests(ref, reader.base))))
+        match, _ = reader.known(ref)
+        for lineup, team in zip(found.lineups, match.teams, strict=True):
+            assert lineup.is_confirmed
+            assert [player.name for player in lineup.players] == [player.name for player in team.players]
 
 
 def assert_football_is_true(payload: Payload, match: Match, truth: FootballState) -> None:
@@ -283,33 +269,29 @@ class TestFootball:
         visit(scenario, programme="only:espnsoccer:3")
         assert phases >= {"scheduled", "first_half", "halftime", "second_half", "finished"}
 
-    def test_the_scoreboard_of_a_day_has_the_matches_of_new_yorks_day(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            reader = Reader(visitor, "espnsoccer")
-            today = datetime.fromtimestamp(START, UTC).date()
-            everything = {ref.source_event_id for ref in await reader.listed()}
-            plan = SOCCER.fixture_plan(reader.base, today)
-            reading = reader.reading(RefInfo("", reader.base), await reader.ask(*plan.requests))
-            found = SOCCER.parse_fixtures(reading, reader.base, today)
-            assert {one.source_event_id for one in found} == everything
-            assert all(one.start_time and one.start_time.date() == today for one in found)
-            board = "/espnsoccer/apis/site/v2/sports/soccer/bra.1/scoreboard?dates="
-            far = today + timedelta(days=40)
-            assert (await visitor.get(f"{board}{far:%Y%m%d}"))["events"] == []
-            assert (await visitor.ask(f"{board}yesterday")).status == 400
+    @visiting(programme="only:espnsoccer:2")
+    async def test_the_scoreboard_of_a_day_has_the_matches_of_new_yorks_day(self, visitor: Visitor) -> None:
+        reader = Reader(visitor, "espnsoccer")
+        today = datetime.fromtimestamp(START, UTC).date()
+        everything = {ref.source_event_id for ref in await reader.listed()}
+        plan = SOCCER.fixture_plan(reader.base, today)
+        reading = reader.reading(RefInfo("", reader.base), await reader.ask(*plan.requests))
+        found = SOCCER.parse_fixtures(reading, reader.base, today)
+        assert {one.source_event_id for one in found} == everything
+        assert all(one.start_time and one.start_time.date() == today for one in found)
+        board = "/espnsoccer/apis/site/v2/sports/soccer/bra.1/scoreboard?dates="
+        far = today + timedelta(days=40)
+        assert (await visitor.get(f"{board}{far:%Y%m%d}"))["events"] == []
+        assert (await visitor.ask(f"{board}yesterday")).status == 400
 
-        visit(scenario, programme="only:espnsoccer:2")
-
-    def test_a_summary_equals_the_scoreboard(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            visitor.wall.now += 600
-            reader = Reader(visitor, "espnsoccer")
-            ref = next(iter(await reader.listed()))
-            url = f"{reader.base}/apis/site/v2/sports/soccer/bra.1/summary?event={ref.source_event_id}"
-            read = await reader.poll(RefInfo(ref.source_event_id, url))
-            assert read.state == (await reader.poll(ref)).state
-
-        visit(scenario, programme="only:espnsoccer:1")
+    @visiting(programme="only:espnsoccer:1")
+    async def test_a_summary_equals_the_scoreboard(self, visitor: Visitor) -> None:
+        visitor.wall.now += 600
+        reader = Reader(visitor, "espnsoccer")
+        ref = next(iter(await reader.listed()))
+        url = f"{reader.base}/apis/site/v2/sports/soccer/bra.1/summary?event={ref.source_event_id}"
+        read = await reader.poll(RefInfo(ref.source_event_id, url))
+        assert read.state == (await reader.poll(ref)).state
 
 
 class TestVariants:
@@ -361,27 +343,25 @@ VARIANTS = {
 
 
 @pytest.mark.requirement("SO-12", "NFR-008")
-def test_both_football_sites_give_events_the_same_slots(visit: Visit) -> None:
-    async def scenario(visitor: Visitor) -> None:
-        await visitor.enter("sofascore")
-        reader = Reader(visitor, "espnsoccer")
-        sofascore = adapter_for("sofascore")
-        compared = 0
-        for moment in (300.0, 640.0):
-            visitor.wall.now = START + moment
-            for ref in await reader.listed():
-                match, _ = reader.known(ref)
-                key = match.at("sofascore").key
-                path = f"/sofascore/api/v1/event/{key}"
-                documents = await reader.ask(Request("event", path), Request("incidents", f"{path}/incidents"))
-                other = sofascore.parse(reader.reading(RefInfo(key, path), documents))
-                own = {one.slot for one in (await reader.poll(ref)).events if one.slot}
-                theirs = {one.slot for one in other.events if one.slot and not one.slot.startswith("p:")}
-                assert own == theirs
-                compared += len(own)
-        assert compared > 10
-
-    visit(scenario, programme="only:sofascore,espnsoccer:3")
+@visiting(programme="only:sofascore,espnsoccer:3")
+async def test_both_football_sites_give_events_the_same_slots(visitor: Visitor) -> None:
+    await visitor.enter("sofascore")
+    reader = Reader(visitor, "espnsoccer")
+    sofascore = adapter_for("sofascore")
+    compared = 0
+    for moment in (300.0, 640.0):
+        visitor.wall.now = START + moment
+        for ref in await reader.listed():
+            match, _ = reader.known(ref)
+            key = match.at("sofascore").key
+            path = f"/sofascore/api/v1/event/{key}"
+            documents = await reader.ask(Request("event", path), Request("incidents", f"{path}/incidents"))
+            other = sofascore.parse(reader.reading(RefInfo(key, path), documents))
+            own = {one.slot for one in (await reader.poll(ref)).events if one.slot}
+            theirs = {one.slot for one in other.events if one.slot and not one.slot.startswith("p:")}
+            assert own == theirs
+            compared += len(own)
+    assert compared > 10
 
 
 @pytest.mark.requirement("FS-2")

@@ -24,7 +24,7 @@ from stadium.matches.distortion import Distortion
 from stadium.matches.programme import Match
 from stadium.sites.espncricinfo.objects import match_path
 
-from .conftest import Visit, Visitor
+from .conftest import Visit, Visitor, visiting
 
 SITE = "espncricinfo"
 ONE = "only:espncricinfo:1"
@@ -127,35 +127,31 @@ def balls_of(pages: list[Payload]) -> dict[str, Event]:
 
 
 @pytest.mark.requirement("SO-12")
-def test_every_ball_of_a_match_is_read_correctly(visit: Visit) -> None:
-    async def scenario(visitor: Visitor) -> None:
-        (reader,) = readers(visitor)
-        known: set[int] = set()
-        for moment in reader.moments(every=2):
-            move_to(visitor, moment)
-            payload = await reader.poll()
-            assert_true(payload, reader.state)
-            known |= {event.ordinal for event in payload.events if event.ordinal is not None}
-        places = sorted(known)
-        assert event_keys.is_first(places[0])
-        assert event_keys.through(known, places[0]) == places[-1]  # no poll left a hole
-
-    visit(scenario, programme=ONE)
+@visiting(programme=ONE)
+async def test_every_ball_of_a_match_is_read_correctly(visitor: Visitor) -> None:
+    (reader,) = readers(visitor)
+    known: set[int] = set()
+    for moment in reader.moments(every=2):
+        move_to(visitor, moment)
+        payload = await reader.poll()
+        assert_true(payload, reader.state)
+        known |= {event.ordinal for event in payload.events if event.ordinal is not None}
+    places = sorted(known)
+    assert event_keys.is_first(places[0])
+    assert event_keys.through(known, places[0]) == places[-1]  # no poll left a hole
 
 
 @pytest.mark.requirement("SO-12")
-def test_missed_balls_are_on_the_commentary_pages(visit: Visit) -> None:
-    async def scenario(visitor: Visitor) -> None:
-        (reader,) = readers(visitor)
-        for part in (0.02, 0.3, 0.55, 1.0):
-            move_to(visitor, reader.match.starts_at + part * reader.script.ends_at + 1)
-            pages = await reader.commentary()
-            assert_complete(reader, pages)
-        known = (await reader.poll()).events[-1].ordinal
-        assert known is not None
-        assert len(await reader.commentary(through=known)) == 1  # no page is asked for that is not needed
-
-    visit(scenario, programme=ONE)
+@visiting(programme=ONE)
+async def test_missed_balls_are_on_the_commentary_pages(visitor: Visitor) -> None:
+    (reader,) = readers(visitor)
+    for part in (0.02, 0.3, 0.55, 1.0):
+        move_to(visitor, reader.match.starts_at + part * reader.script.ends_at + 1)
+        pages = await reader.commentary()
+        assert_complete(reader, pages)
+    known = (await reader.poll()).events[-1].ordinal
+    assert known is not None
+    assert len(await reader.commentary(through=known)) == 1  # no page is asked for that is not needed
 
 
 def assert_complete(reader: Reader, pages: list[Payload]) -> None:
@@ -172,17 +168,15 @@ def assert_complete(reader: Reader, pages: list[Payload]) -> None:
 
 
 @pytest.mark.skipif(not RECORDINGS.is_dir(), reason="VICTORYLINE_RECORDINGS names no folder with matches of Cricsheet")
-def test_recorded_matches_of_every_kind_are_read_correctly(visit: Visit) -> None:
-    async def scenario(visitor: Visitor) -> None:
-        for reader in sorted(readers(visitor), key=lambda one: one.match.starts_at):
-            is_long = len(reader.script.events) > LONG
-            for moment in reader.moments(every=LONG // 2 if is_long else 80, has_notices=not is_long):
-                move_to(visitor, moment)
-                assert_true(await reader.poll(), reader.state)
-            assert_complete(reader, await reader.commentary())
-            assert reader.state.is_over
-
-    visit(scenario, programme=f"replay:{RECORDINGS}", sites=(SITE,), at_once=True)
+@visiting(programme=f"replay:{RECORDINGS}", sites=(SITE,), at_once=True)
+async def test_recorded_matches_of_every_kind_are_read_correctly(visitor: Visitor) -> None:
+    for reader in sorted(readers(visitor), key=lambda one: one.match.starts_at):
+        is_long = len(reader.script.events) > LONG
+        for moment in reader.moments(every=LONG // 2 if is_long else 80, has_notices=not is_long):
+            move_to(visitor, moment)
+            assert_true(await reader.poll(), reader.state)
+        assert_complete(reader, await reader.commentary())
+        assert reader.state.is_over
 
 
 def test_a_corrected_ball_keeps_its_id(visit: Visit) -> None:
@@ -206,50 +200,46 @@ def test_a_corrected_ball_keeps_its_id(visit: Visit) -> None:
     visit(scenario, programme="only:crex,espncricinfo:1", distortions=((SITE, distortion),))
 
 
-def test_players_and_their_figures_are_on_the_scorecard(visit: Visit) -> None:
-    async def scenario(visitor: Visitor) -> None:
-        (reader,) = readers(visitor)
-        request = ADAPTER.lineup_requests(reader.ref, reader.base)[0]
-        move_to(visitor, reader.match.ends_at + 1)
-        reading = await reader.reading(request)
-        for lineup, team in zip(ADAPTER.parse_lineups(reading).lineups, reader.match.teams, strict=True):
-            assert [player.name for player in lineup.starters] == [player.name for player in team.players]
-        figures = ADAPTER.parse_figures(reading).figures
-        expected = [
-            row
-            for one in reader.state.innings
-            for row in (
-                *(("batting", one.number + 1, line.player.name, line.runs) for line in one.batters.values()),
-                *(("bowling", one.number + 1, line.player.name, line.runs) for line in one.bowlers.values()),
+@visiting(programme=ONE)
+async def test_players_and_their_figures_are_on_the_scorecard(visitor: Visitor) -> None:
+    (reader,) = readers(visitor)
+    request = ADAPTER.lineup_requests(reader.ref, reader.base)[0]
+    move_to(visitor, reader.match.ends_at + 1)
+    reading = await reader.reading(request)
+    for lineup, team in zip(ADAPTER.parse_lineups(reading).lineups, reader.match.teams, strict=True):
+        assert [player.name for player in lineup.starters] == [player.name for player in team.players]
+    figures = ADAPTER.parse_figures(reading).figures
+    expected = [
+        row
+        for one in reader.state.innings
+        for row in (
+            *(("batting", one.number + 1, line.player.name, line.runs) for line in one.batters.values()),
+            *(("bowling", one.number + 1, line.player.name, line.runs) for line in one.bowlers.values()),
+        )
+    ]
+    assert [(one.role, one.innings, one.name, one.values["runs"]) for one in figures] == expected
+
+
+@visiting(programme="only:espncricinfo:3")
+async def test_the_lists_have_every_match_with_its_address(visitor: Visitor) -> None:
+    base = str(visitor.client.make_url(f"/{SITE}"))
+    for moment in (0.0, 4_000.0, 9_000.0):
+        move_to(visitor, moment)
+        truth = {row["key"]: row for row in await visitor.get("/truth/matches") if row["site"] == SITE}
+        today = datetime.fromtimestamp(visitor.wall.now, tz=UTC).date()
+        plan, day = ADAPTER.list_plan(base), ADAPTER.fixture_plan(base, today)
+        for url in (plan.url, day.requests[0].url):
+            body = await (await visitor.ask(path_of(url))).read()
+            reading = Reading(
+                RefInfo("", url), ReadMode.VISIT, datetime.now(UTC), {"page": Document("page", url, 200, "", body)}
             )
-        ]
-        assert [(one.role, one.innings, one.name, one.values["runs"]) for one in figures] == expected
-
-    visit(scenario, programme=ONE)
-
-
-def test_the_lists_have_every_match_with_its_address(visit: Visit) -> None:
-    async def scenario(visitor: Visitor) -> None:
-        base = str(visitor.client.make_url(f"/{SITE}"))
-        for moment in (0.0, 4_000.0, 9_000.0):
-            move_to(visitor, moment)
-            truth = {row["key"]: row for row in await visitor.get("/truth/matches") if row["site"] == SITE}
-            today = datetime.fromtimestamp(visitor.wall.now, tz=UTC).date()
-            plan, day = ADAPTER.list_plan(base), ADAPTER.fixture_plan(base, today)
-            for url in (plan.url, day.requests[0].url):
-                body = await (await visitor.ask(path_of(url))).read()
-                reading = Reading(
-                    RefInfo("", url), ReadMode.VISIT, datetime.now(UTC), {"page": Document("page", url, 200, "", body)}
-                )
-                matches = ADAPTER.parse_list(reading, base)
-                assert {one.source_event_id for one in matches} <= truth.keys()
-                for one in matches:
-                    row = truth[one.source_event_id]
-                    assert (one.status.value, one.url) == (row["status"], row["url"])
-                    assert (await visitor.ask(path_of(one.url))).status == 200
-            assert len(matches) > 0
-
-    visit(scenario, programme="only:espncricinfo:3")
+            matches = ADAPTER.parse_list(reading, base)
+            assert {one.source_event_id for one in matches} <= truth.keys()
+            for one in matches:
+                row = truth[one.source_event_id]
+                assert (one.status.value, one.url) == (row["status"], row["url"])
+                assert (await visitor.ask(path_of(one.url))).status == 200
+        assert len(matches) > 0
 
 
 @pytest.mark.parametrize(
@@ -262,42 +252,38 @@ def test_the_lists_have_every_match_with_its_address(visit: Visit) -> None:
         ("wrong_match", PayloadRejected),
     ],
 )
-def test_faults_hit_its_pages_and_no_wrong_data_is_accepted(visit: Visit, kind: str, error: type[Exception]) -> None:
-    async def scenario(visitor: Visitor) -> None:
-        reader = readers(visitor)[0]
-        await visitor.post("/control/faults", {"site": SITE, "kind": kind, "match": reader.match.key}, 201)
-        with pytest.raises(error):
-            await reader.poll()
+@visiting(programme="only:espncricinfo:2")
+async def test_faults_hit_its_pages_and_no_wrong_data_is_accepted(
+    visitor: Visitor, kind: str, error: type[Exception]
+) -> None:
+    reader = readers(visitor)[0]
+    await visitor.post("/control/faults", {"site": SITE, "kind": kind, "match": reader.match.key}, 201)
+    with pytest.raises(error):
+        await reader.poll()
 
-    visit(scenario, programme="only:espncricinfo:2")
 
-
-def test_pages_have_the_paths_of_the_real_site(visit: Visit) -> None:
-    async def scenario(visitor: Visitor) -> None:
-        (reader,) = readers(visitor)
-        path = match_path(reader.match)
-        assert re.fullmatch(
-            rf"/espncricinfo/series/[a-z0-9-]+-\d+/[a-z0-9-]+-{reader.match.key}/live-cricket-score", path
-        )
-        statuses = {
-            path: 200,
-            path.replace("live-cricket-score", "full-scorecard"): 200,
-            path.replace("live-cricket-score", "ball-by-ball-commentary"): 200,
-            path.replace("live-cricket-score", "ball-by-ball-commentary?innings=2"): 404,
-            path.replace("live-cricket-score", "ball-by-ball-commentary?innings=x"): 404,
-            path.replace("live-cricket-score", "photos"): 404,
-            path.replace(reader.match.key, "1"): 404,
-            f"/{SITE}/live-cricket-match-schedule-fixtures?date=soon": 404,
-            f"/{SITE}/robots.txt": 200,
-        }
-        assert {one: (await visitor.ask(one)).status for one in statuses} == statuses
-        html = await (await visitor.ask(path)).text()
-        found = re.search(r'<script id="__NEXT_DATA__"[^>]*>(.*?)</script>', html, re.DOTALL)
-        assert found
-        data: dict[str, Any] = json.loads(found[1])["props"]["appPageProps"]["data"]
-        assert data["match"]["objectId"] == int(reader.match.key) != data["match"]["id"]
-        recent = [one["id"] for one in data["content"]["recentBallCommentary"]["ballComments"]]
-        assert recent == sorted(recent, reverse=True)
-        assert len(recent) <= 24
-
-    visit(scenario, programme=ONE)
+@visiting(programme=ONE)
+async def test_pages_have_the_paths_of_the_real_site(visitor: Visitor) -> None:
+    (reader,) = readers(visitor)
+    path = match_path(reader.match)
+    assert re.fullmatch(rf"/espncricinfo/series/[a-z0-9-]+-\d+/[a-z0-9-]+-{reader.match.key}/live-cricket-score", path)
+    statuses = {
+        path: 200,
+        path.replace("live-cricket-score", "full-scorecard"): 200,
+        path.replace("live-cricket-score", "ball-by-ball-commentary"): 200,
+        path.replace("live-cricket-score", "ball-by-ball-commentary?innings=2"): 404,
+        path.replace("live-cricket-score", "ball-by-ball-commentary?innings=x"): 404,
+        path.replace("live-cricket-score", "photos"): 404,
+        path.replace(reader.match.key, "1"): 404,
+        f"/{SITE}/live-cricket-match-schedule-fixtures?date=soon": 404,
+        f"/{SITE}/robots.txt": 200,
+    }
+    assert {one: (await visitor.ask(one)).status for one in statuses} == statuses
+    html = await (await visitor.ask(path)).text()
+    found = re.search(r'<script id="__NEXT_DATA__"[^>]*>(.*?)</script>', html, re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])["props"]["appPageProps"]["data"]
+    assert data["match"]["objectId"] == int(reader.match.key) != data["match"]["id"]
+    recent = [one["id"] for one in data["content"]["recentBallCommentary"]["ballComments"]]
+    assert recent == sorted(recent, reverse=True)
+    assert len(recent) <= 24

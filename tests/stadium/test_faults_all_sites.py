@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from .conftest import Visit, Visitor
+from .conftest import Visit, Visitor, visiting
 
 SITES = {
     "crex": "pair:2",
@@ -64,17 +64,15 @@ class TestEverySite:
 
 
 class TestHalfListFault:
-    def test_balls_in_a_pages_state_are_lost(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            visitor.wall.now += 60
-            (_, address), *_ = (await addresses(visitor, "espncricinfo")).items()
-            page = address.replace("live-cricket-score", "ball-by-ball-commentary")
-            whole = await self._comments(visitor, page)
-            await visitor.post("/control/faults", {"site": "espncricinfo", "kind": "half_list"}, 201)
-            assert len(whole) > 10
-            assert await self._comments(visitor, page) == whole[::2]
-
-        visit(scenario, programme="pair:1")
+    @visiting(programme="pair:1")
+    async def test_balls_in_a_pages_state_are_lost(self, visitor: Visitor) -> None:
+        visitor.wall.now += 60
+        (_, address), *_ = (await addresses(visitor, "espncricinfo")).items()
+        page = address.replace("live-cricket-score", "ball-by-ball-commentary")
+        whole = await self._comments(visitor, page)
+        await visitor.post("/control/faults", {"site": "espncricinfo", "kind": "half_list"}, 201)
+        assert len(whole) > 10
+        assert await self._comments(visitor, page) == whole[::2]
 
     async def _comments(self, visitor: Visitor, page: str) -> list[Any]:
         html = await (await visitor.ask(page)).text()
@@ -82,14 +80,12 @@ class TestHalfListFault:
         comments: list[Any] = json.loads(text)["props"]["appPageProps"]["data"]["content"]["comments"]
         return comments
 
-    def test_plays_of_an_answer_are_lost(self, visit: Visit) -> None:
-        async def scenario(visitor: Visitor) -> None:
-            visitor.wall.now += 60
-            (_, address), *_ = (await addresses(visitor, "espn")).items()
-            plays = address.replace("/summary", "/playbyplay")
-            whole = (await visitor.get(plays))["commentary"]["items"]
-            await visitor.post("/control/faults", {"site": "espn", "kind": "half_list"}, 201)
-            assert len(whole) > 10
-            assert (await visitor.get(plays))["commentary"]["items"] == whole[::2]
-
-        visit(scenario, programme="many:1")
+    @visiting(programme="many:1")
+    async def test_plays_of_an_answer_are_lost(self, visitor: Visitor) -> None:
+        visitor.wall.now += 60
+        (_, address), *_ = (await addresses(visitor, "espn")).items()
+        plays = address.replace("/summary", "/playbyplay")
+        whole = (await visitor.get(plays))["commentary"]["items"]
+        await visitor.post("/control/faults", {"site": "espn", "kind": "half_list"}, 201)
+        assert len(whole) > 10
+        assert (await visitor.get(plays))["commentary"]["items"] == whole[::2]
