@@ -32,15 +32,14 @@ from stadium.sites.crex.listing import match_path as crex_path
 from stadium.sites.espn.routes import match_path as espn_path
 from stadium.sites.espncricinfo.objects import match_path as espncricinfo_path
 from stadium.sites.scoreboard.markup import match_path as board_path
-from stadium.sites.sofascore.cricket_event import match_path as sofascore_cricket_path
-from stadium.sites.sofascore.football_event import match_path as sofascore_path
+from stadium.sites.sofascore.events import match_path as sofascore_path
 from stadium.sites.sofascore.football_incidents import incident_id
 
 _PATHS: dict[str, Callable[[Match], str]] = {
     "crex": crex_path,
     "crexpro": crex_path,
     "sofascore": sofascore_path,
-    "sofascorecricket": sofascore_cricket_path,
+    "sofascorecricket": sofascore_path,
     "board": board_path,
     "espncricinfo": espncricinfo_path,
     "espn": espn_path,

@@ -21,7 +21,7 @@ async def request_middleware(request: web.Request, handler: Handler) -> web.Stre
     stadium = request.app[STADIUM]
     wall = stadium.simulation.clock.wall()
     match = _match_in_address(request)
-    stadium.counters.enter(endpoint.site, endpoint.target, wall, match)
+    stadium.counters.enter(endpoint.site, endpoint.target, match)
     status = 0  # recorded for a connection that was cut
     try:
         response = await _serve(request, endpoint, handler, stadium, wall)

@@ -76,7 +76,7 @@ class TestCounters:
         await visitor.ask("/sofascore/api/v1/event/15010285")
         counted = await visitor.get("/control/requests")
         assert counted["sites"]["crex"]["targets"] == {"list": 1, "live": 3}
-        assert counted["sites"]["crex"]["max_concurrent"] == 1
+        assert counted["sites"]["crex"]["concurrent"] == 0
         assert counted["sites"]["sofascore"]["total"] == 1
         assert counted["statuses"] == {"200": 4, "403": 1}
         await visitor.post("/control/faults", {"kind": "hang"}, 201)

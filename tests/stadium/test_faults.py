@@ -154,6 +154,12 @@ class TestKinds:
         assert (await visitor.get(f"{EVENT}/incidents"))["incidents"] == incidents["incidents"][::2]
         assert (await visitor.get(EVENT))["event"]["id"] == 15010285
 
+    @pytest.mark.parametrize("kind", ["malformed", "layout", "half_list"])
+    @visiting()
+    async def test_changed_content_leaves_images_unchanged(self, visitor: Visitor, kind: str) -> None:
+        await inject(visitor, kind=kind)
+        assert (await visitor.ask("/crex/assets/logo.png")).status == 200
+
 
 class TestSelection:
     @visiting()

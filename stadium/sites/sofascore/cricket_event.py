@@ -8,10 +8,10 @@ from typing import Any
 from stadium.cricket.innings import Innings
 from stadium.cricket.script import CricketScript
 from stadium.cricket.state import CricketState
-from stadium.matches.ids import custom_id, event_id
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
 from stadium.matches.teams import Team, slug
+from stadium.sites.sofascore.events import event_fields, team_fields
 
 SPORT = {"name": "Cricket", "slug": "cricket", "id": 62}
 WORLD = {"name": "World", "slug": "world", "sport": SPORT, "id": 1343, "flag": "international"}
@@ -35,7 +35,6 @@ def event(simulation: Simulation, match: Match, state: CricketState, *, detail: 
     body: dict[str, Any] = {
         "tournament": tournament(match),
         "season": {"name": "2026", "year": "2026", "editor": False, "id": 77257},
-        "customId": custom_id(match.number),
         "status": status(simulation, match, state),
         "homeTeam": team(home),
         "awayTeam": team(away),
@@ -44,13 +43,9 @@ def event(simulation: Simulation, match: Match, state: CricketState, *, detail: 
         "coverage": 1,
         "time": {},
         "changes": {"changeTimestamp": int(simulation.clock.wall())} if state.innings else {"changeTimestamp": 0},
-        "id": event_id(match.number),
-        "slug": match_slug(match),
-        "startTimestamp": int(simulation.start_wall(match)),
-        "finalResultOnly": False,
         "feedLocked": False,
     }
-    body |= _toss_and_result(state, match)
+    body |= event_fields(simulation, match) | _toss_and_result(state, match)
     return body | _detail(match) if detail else body
 
 
@@ -68,19 +63,8 @@ def tournament(match: Match) -> dict[str, Any]:
 
 
 def team(side: Team) -> dict[str, Any]:
-    return {
-        "name": side.name,
-        "slug": side.slug,
-        "shortName": side.short,
-        "gender": "M",
-        "sport": SPORT,
-        "nameCode": side.short,
-        "national": False,
-        "type": 0,
-        "country": {},
-        "id": team_id(side),
-        "subTeams": [],
-    }
+    own = {"shortName": side.short, "country": {}, "id": team_id(side), "subTeams": []}
+    return team_fields(side, SPORT) | own
 
 
 def team_id(side: Team) -> int:
@@ -135,15 +119,6 @@ def as_number(overs: str) -> float | int:
     """14.4 for 14 overs and 4 balls, and 50 for 50."""
     whole, _, balls = overs.partition(".")
     return int(whole) if balls == "0" else float(overs)
-
-
-def match_slug(match: Match) -> str:
-    return slug(f"{match.teams[0].name} {match.teams[1].name}")
-
-
-def match_path(match: Match) -> str:
-    number = event_id(match.number)
-    return f"/sofascorecricket/en/cricket/match/{match_slug(match)}/{custom_id(match.number)}#id:{number}"
 
 
 def _toss_and_result(state: CricketState, match: Match) -> dict[str, Any]:

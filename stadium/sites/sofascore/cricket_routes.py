@@ -12,7 +12,7 @@ from stadium.endpoints import Endpoint, Site
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation, State
 from stadium.sites.sofascore import cricket_innings
-from stadium.sites.sofascore.cricket_event import event, match_path, tournament
+from stadium.sites.sofascore.cricket_event import event, tournament
 from stadium.sites.sofascore.cricket_incidents import incident, incidents
 from stadium.sites.sofascore.section import LONG_CACHE, Section, bytes_response, not_found
 
@@ -58,4 +58,4 @@ def _row_score(state: State) -> str:
     return f"{state.current.batting.short} {state.current.score}" if state.current else "-"
 
 
-SECTION = Section(SITE, "cricket", "sfcclr", _event, tournament, match_path, _row_score)
+SECTION = Section(SITE, "cricket", "sfcclr", _event, tournament, _row_score)

@@ -6,10 +6,10 @@ from typing import Any
 
 from stadium.football.script import Period
 from stadium.football.state import FootballState
-from stadium.matches.ids import custom_id, event_id
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
 from stadium.matches.teams import Team, slug
+from stadium.sites.sofascore.events import event_fields, team_fields
 
 TOURNAMENT_ID = 325
 SEASON_ID = 87678
@@ -46,7 +46,6 @@ def event(simulation: Simulation, match: Match, state: FootballState, *, detail:
         "tournament": tournament(),
         "season": season(),
         "roundInfo": round_info(match, state),
-        "customId": custom_id(match.number),
         "status": status(state),
         "homeTeam": team(home),
         "awayTeam": team(away),
@@ -55,13 +54,9 @@ def event(simulation: Simulation, match: Match, state: FootballState, *, detail:
         "time": _time(simulation, match, state),
         "changes": _changes(simulation, match, state),
         "hasGlobalHighlights": False,
-        "id": event_id(match.number),
-        "slug": match_slug(match),
-        "startTimestamp": int(simulation.start_wall(match)),
-        "finalResultOnly": False,
         "feedLocked": state.status == "live",
     }
-    body |= _progress(state)
+    body |= event_fields(simulation, match) | _progress(state)
     return body | _detail(simulation, match, state) if detail else body
 
 
@@ -81,15 +76,8 @@ def round_of(match: Match) -> int:
 
 
 def team(side: Team) -> dict[str, Any]:
-    return {
-        "name": side.name,
-        "slug": side.slug,
+    return team_fields(side, SPORT) | {
         "shortName": side.name,
-        "gender": "M",
-        "sport": SPORT,
-        "nameCode": side.short,
-        "national": False,
-        "type": 0,
         "country": BRAZIL,
         "id": int(side.key),
         "teamColors": {"primary": "#52b030", "secondary": "#ffffff", "text": "#ffffff"},
@@ -124,15 +112,6 @@ def score(state: FootballState, side: int) -> dict[str, int]:
     if state.has_extra_time:
         fields["overtime"] = state.goals_by_period[2][side] + state.goals_by_period[3][side]
     return fields | ({"penalties": penalties} if state.has_shootout else {})
-
-
-def match_slug(match: Match) -> str:
-    return slug(f"{match.teams[0].name} {match.teams[1].name}")
-
-
-def match_path(match: Match) -> str:
-    """With the id in the fragment, like the real site's links."""
-    return f"/sofascore/en/football/match/{match_slug(match)}/{custom_id(match.number)}#id:{event_id(match.number)}"
 
 
 def _time(simulation: Simulation, match: Match, state: FootballState) -> dict[str, int]:

@@ -12,14 +12,7 @@ from stadium.endpoints import Endpoint
 from stadium.football.state import FootballState
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation, State
-from stadium.sites.sofascore.football_event import (
-    ROUNDS,
-    SEASON_ID,
-    TOURNAMENT_ID,
-    event,
-    match_path,
-    tournament,
-)
+from stadium.sites.sofascore.football_event import ROUNDS, SEASON_ID, TOURNAMENT_ID, event, tournament
 from stadium.sites.sofascore.football_incidents import incidents
 from stadium.sites.sofascore.football_lineups import lineups
 from stadium.sites.sofascore.section import LONG_CACHE, Section, json_response, not_found
@@ -69,4 +62,4 @@ def _row_score(state: State) -> str:
     return " - ".join(str(number) for number in state.goals) if state.period else "-"
 
 
-SECTION = Section("sofascore", "football", "sfclr", _event, lambda match: tournament(), match_path, _row_score)
+SECTION = Section("sofascore", "football", "sfclr", _event, lambda match: tournament(), _row_score)

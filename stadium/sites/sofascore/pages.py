@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from stadium.endpoints import Site
 from stadium.matches.programme import Match
 from stadium.matches.teams import slug
 
 
-@dataclass(frozen=True)
-class PageContext:
-    """The parameters that all pages of a sport share."""
-
-    site: Site
-    sport: str
-    script_cookie: str  # the cookie that the page's script computes from the nonce
-    nonce: str
-
-
-@dataclass(frozen=True)
-class ListRow:
-    key: str
-    path: str
-    teams: str
-    score: str
-    phase: str
-
-
-def document(context: PageContext, title: str, content: str, data: dict[str, Any]) -> str:
+def document(head: str, title: str, content: str, data: dict[str, Any]) -> str:
     blob = json.dumps({"props": {"pageProps": data}}, separators=(",", ":")).replace("<", "\\u003c")
-    section = f"{context.sport} /{context.site} {context.script_cookie}"
     return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>
-<meta name="sf-n" content="{context.nonce}"><meta name="sf-part" content="{section}">
+{head}
 <link rel="icon" href="data:,"><link rel="stylesheet" href="/sofascore/assets/style.css"></head>
 <body><header><img alt="logo" src="/sofascore/assets/logo.png"></header><main id="__next">{content}</main>
 <script id="__NEXT_DATA__" type="application/json">{blob}</script>
 <script src="/sofascore/assets/app.js" defer></script></body></html>"""
 
 
-def match_page(context: PageContext, match: Match, event: dict[str, Any]) -> str:
+def match_page(head: str, match: Match, event: dict[str, Any]) -> str:
     home, away = match.teams
     home_score, away_score = (event[side].get("display", "-") for side in ("homeScore", "awayScore"))
     content = f"""<div class="match-header" data-event-id="{event["id"]}">
@@ -51,20 +29,20 @@ def match_page(context: PageContext, match: Match, event: dict[str, Any]) -> str
 <div class="score"><span class="home" data-testid="left_score">{home_score}</span> -
 <span class="away" data-testid="right_score">{away_score}</span></div>
 <div class="venue">{escape(match.venue)}</div></div><ol class="incidents"></ol>"""
-    return document(context, f"{home.name} vs {away.name} live score", content, {"event": event})
+    return document(head, f"{home.name} vs {away.name} live score", content, {"event": event})
 
 
-def home_page(context: PageContext, rows: list[ListRow], date: str, tournaments: list[int]) -> str:
+def home_page(head: str, sport: str, links: list[str], date: str, tournaments: list[int]) -> str:
     """`tournaments` are the ids whose events of the day the page's script requests."""
-    cards = "".join(f"<!--card-->{_link(row)}" for row in rows)
-    name = context.sport.capitalize()
+    cards, name = "".join(f"<!--card-->{link}" for link in links), sport.capitalize()
     content = f'<h1>{name}</h1><div class="events" data-date="{date}">{cards}<!--/cards--></div>'
-    return document(context, f"{name} live scores", content, {"date": date, "tournaments": tournaments})
+    return document(head, f"{name} live scores", content, {"date": date, "tournaments": tournaments})
 
 
-def _link(row: ListRow) -> str:
+def link(match: Match, path: str, score: str, phase: str) -> str:
+    teams = " - ".join(team.name for team in match.teams)
     return (
-        f'<a class="event-link" data-id="{row.key}" href="{row.path}"><span class="teams">'
-        f'{escape(row.teams)}</span> <span class="score">{row.score}</span> '
-        f'<span class="status">{slug(row.phase)}</span></a>'
+        f'<a class="event-link" data-id="{match.key}" href="{path}"><span class="teams">'
+        f'{escape(teams)}</span> <span class="score">{score}</span> '
+        f'<span class="status">{slug(phase)}</span></a>'
     )

@@ -18,6 +18,7 @@ from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation, State
 from stadium.responses import compact_json, missing_page, page
 from stadium.sites.sofascore import pages
+from stadium.sites.sofascore.events import match_path
 
 Body = dict[str, Any]
 LONG_CACHE = "max-age=10, s-maxage=172800"
@@ -49,7 +50,6 @@ class Section:
     script_cookie: str
     event: Callable[[Simulation, Match, bool], Body]  # the flag adds the details of a single event
     tournament: Callable[[Match], Body]
-    match_path: Callable[[Match], str]
     row_score: Callable[[State], str]
 
     @property
@@ -127,14 +127,13 @@ class Section:
     async def home_page(self, request: web.Request) -> web.Response:
         simulation = request.app[STADIUM].simulation
         matches = simulation.listed_matches(self.site)
-        rows = [self._row(match, _state(simulation, match)) for match in matches]
+        links = [self._link(match, _state(simulation, match)) for match in matches]
         today = datetime.fromtimestamp(simulation.clock.wall(), UTC).date().isoformat()
         ids = sorted({self._tournament_id(match) for match in matches})
-        return self._page(request, pages.home_page(self._context(request), rows, today, ids))
+        return self._page(request, pages.home_page(self._head(request), self.sport, links, today, ids))
 
-    def _row(self, match: Match, state: State) -> pages.ListRow:
-        teams = " - ".join(team.name for team in match.teams)
-        return pages.ListRow(match.key, self.match_path(match), teams, self.row_score(state), state.phase)
+    def _link(self, match: Match, state: State) -> str:
+        return pages.link(match, match_path(match), self.row_score(state), state.phase)
 
     async def match_page(self, request: web.Request) -> web.Response:
         stadium = request.app[STADIUM]
@@ -143,11 +142,12 @@ class Section:
         if match is None:
             return missing_page()
         event = self.event(stadium.simulation, match, True)
-        return self._page(request, pages.match_page(self._context(request), match, event))
+        return self._page(request, pages.match_page(self._head(request), match, event))
 
-    def _context(self, request: web.Request) -> pages.PageContext:
-        nonce = request.app[STADIUM].nonce(self.site)
-        return pages.PageContext(self.site, self.sport, self.script_cookie, nonce)
+    def _head(self, request: web.Request) -> str:
+        """The parameters of the page's script: the nonce, and the section with the cookie to set."""
+        nonce, section = request.app[STADIUM].nonce(self.site), f"{self.sport} /{self.site} {self.script_cookie}"
+        return f'<meta name="sf-n" content="{nonce}"><meta name="sf-part" content="{section}">'
 
     def _page(self, request: web.Request, html: str) -> web.Response:
         response = page(html)
