@@ -10,20 +10,15 @@ import pytest
 from stadium.replay.comparison import compare, current_events
 from stadium.replay.player import recordings_in
 from stadium.replay.recording import InvalidRecordingError, Recording, load
-from tests.replay.files import TEAMS, delivery, innings, match, write
-
-HARBOUR, VALLEY = TEAMS
+from tests.stadium.cricsheet_files import document, innings, write
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Recording:
-    first = innings(
-        HARBOUR,
-        [delivery(4), delivery(extras={"wides": 1}), delivery(1, extras={"noballs": 1, "byes": 2}), delivery(6)],
-        [delivery(out="Harbour 1"), delivery(out="Harbour 2", kind="retired hurt"), delivery(2)],
-        penalty_runs={"pre": 5, "post": 3},
-    )
-    return load(write(tmp_path, "one", match(first, innings(VALLEY, [delivery(1)]))))
+    first = innings("India", "4 1wd 1+1nb+2b 6", "W W 2", penalty_runs={"pre": 5, "post": 3})
+    first["overs"][1]["deliveries"][1]["wickets"][0]["kind"] = "retired hurt"
+    outcome = {"winner": "India", "by": {"runs": 9}}
+    return load(write(tmp_path, document(first, innings("Sri Lanka", "1"), outcome=outcome)))
 
 
 class TestRecording:
@@ -72,7 +67,7 @@ def row(slot: str, *, action: str = "add", kind: str = "runs", **fields: Any) ->
 
 def match_of(recording: Recording, **fields: Any) -> dict[str, Any]:
     innings_rows = [{"runs": one.runs, "wickets": one.wickets} for one in recording.innings]
-    return {"status": "completed", "result": "Harbour XI won by 9 runs", "innings": innings_rows, **fields}
+    return {"status": "completed", "result": "India won by 9 runs", "innings": innings_rows, **fields}
 
 
 class TestComparison:
@@ -105,7 +100,7 @@ class TestComparison:
 
     @pytest.mark.parametrize(
         "fields",
-        [{"status": "live"}, {"result": "Harbour XI won by 8 runs"}, {"result": ""}, {"innings": []}],
+        [{"status": "live"}, {"result": "India won by 8 runs"}, {"result": ""}, {"innings": []}],
         ids=["not over", "another margin", "no result", "no innings"],
     )
     def test_differences_of_the_outcome_are_found(self, recording: Recording, fields: dict[str, Any]) -> None:

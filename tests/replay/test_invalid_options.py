@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.replay.files import TEAMS, delivery, innings, match, write
+from tests.stadium.cricsheet_files import document, innings, write
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    return write(tmp_path, "one", match(innings(TEAMS[0], [delivery(1)])))
+    return write(tmp_path, document(innings("India", "1")), "one")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def fixtures(simulation: Simulation, site: str, page: int) -> list[dict[str, Any
     else:
         chosen = sorted((m for m in known if m.ends_at > now), key=lambda m: (m.starts_at, m.number))
     start = FIXTURES_A_PAGE * (page if page >= 0 else -page - 1)
-    return [_fixture(simulation, match) for match in chosen[start : start + FIXTURES_A_PAGE]]
+    return [list_item(simulation, match) | {"mf": match.key} for match in chosen[start : start + FIXTURES_A_PAGE]]
 
 
 def _around(simulation: Simulation, slot: Any, site: str, now: float) -> list[Match]:
@@ -64,10 +64,3 @@ def _around(simulation: Simulation, slot: Any, site: str, now: float) -> list[Ma
     turn = simulation.programme.current_turn(slot, now)
     matches = [simulation.programme.match(slot, other, site) for other in (turn - 1, turn, turn + 1) if other >= 0]
     return [match for match in matches if simulation.programme.find(match.number, now)]
-
-
-def _fixture(simulation: Simulation, match: Match) -> dict[str, Any]:
-    state = simulation.cricket(match)
-    return list_item(match, state, simulation.start_wall(match), simulation.clock.wall_at(match.ends_at)) | {
-        "mf": match.key
-    }

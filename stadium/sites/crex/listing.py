@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from stadium.cricket.script import CricketScript
-from stadium.cricket.state import CricketState
 from stadium.matches.programme import Match
+from stadium.matches.simulation import Simulation
 from stadium.matches.teams import ordinal, slug
 from stadium.sites.crex.display_fields import comment
 from stadium.sites.crex.live import is_long, match_number, score_text, series_key
 
 
-def list_item(match: Match, state: CricketState, start_wall: float, end_wall: float) -> dict[str, Any]:
-    first, second = match.teams
+def list_item(simulation: Simulation, match: Match) -> dict[str, Any]:
+    state, (first, second) = simulation.cricket(match), match.teams
     item: dict[str, Any] = {
         "b": first.key,
         "c": second.key,
@@ -24,7 +24,7 @@ def list_item(match: Match, state: CricketState, start_wall: float, end_wall: fl
         "m": score_text(state, 3) if is_long(state) else "",
         "res": "" if state.phase == "scheduled" else comment(match, state),
         "result": state.result,
-        "ti": int(start_wall * 1000),
+        "ti": int(simulation.start_wall(match) * 1000),
         "fo": match.format,
         "q": f"^{series_key(match)}",
         "v": venue_key(match),
@@ -33,7 +33,7 @@ def list_item(match: Match, state: CricketState, start_wall: float, end_wall: fl
     if state.phase == "rain":
         item["ac"] = "rain"
     if state.is_over:
-        item["finishTime"] = int(end_wall * 1000)
+        item["finishTime"] = int(simulation.clock.wall_at(match.ends_at) * 1000)
     return item
 
 

@@ -49,12 +49,7 @@ def endpoints() -> list[Endpoint]:
 
 
 def listing(simulation: Simulation, site: str) -> dict[str, Any]:
-    return {match.key: _list_item(simulation, match) for match in simulation.listed_matches(site)}
-
-
-def _list_item(simulation: Simulation, match: Match) -> dict[str, Any]:
-    end = simulation.clock.wall_at(match.ends_at)
-    return list_item(match, simulation.cricket(match), simulation.start_wall(match), end)
+    return {match.key: list_item(simulation, match) for match in simulation.listed_matches(site)}
 
 
 async def list_page(request: web.Request) -> web.Response:
