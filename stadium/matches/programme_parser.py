@@ -27,7 +27,6 @@ REPLAY_LEAD_SECONDS = 3.0  # of wall time, before the first recording starts
 REPLAY_STAGGER_SECONDS = 2.0  # of wall time, from one recording to the next
 _FIRST_REPLAY = 500_000
 _REPLAY_NUMBERS = 10_000
-_REPLAY_STEP = 100  # between match numbers
 DEMO_DISTORTIONS = {
     "espncricinfo": Distortion(delay_seconds=2.0, other_names=True, swaps_sides=True),
     "espnsoccer": Distortion(delay_seconds=2.0, other_names=True),
@@ -173,11 +172,10 @@ def _replays(folder: Folder, options: ReplayOptions) -> ParsedProgramme:
             block = (block + 1) % _REPLAY_NUMBERS
         taken.add(block)
         wait = REPLAY_LEAD_SECONDS + (0.0 if options.is_at_once else place * REPLAY_STAGGER_SECONDS)
-        number = _FIRST_REPLAY + block * _REPLAY_STEP
         slots.append(
             Slot(
                 place, "cricket", _after(wait * options.pace), chosen_sites=options.sites, recording=recording,
-                match_number=number,
+                match_number=_FIRST_REPLAY + block,
             )
         )  # fmt: skip
     return ParsedProgramme(tuple(slots), rejected=folder.rejected)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession
-from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,37 +17,15 @@ from scraping.readings import FIELDS
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
 from scraping.sources.extract import from_html
-from stadium.config import StadiumConfig
 from stadium.cricket.generator import TOSS_LEAD_SECONDS
 from stadium.cricket.script import CricketScript, NoticeKind
 from stadium.matches.programme import Programme
-from stadium.matches.simulation import Simulation
-from stadium.server import build_app
+from tests.scraping.sources import test_stadium
 from tests.scraping.sources.test_never_crashes import JSON, MANY, spoilt
 from tests.scraping.sources.test_stadium import NOON, Visitor, assert_state_is_true
 
 BOARD = adapter_for("board")
-
-
-@asynccontextmanager
-async def stadium() -> AsyncIterator[Visitor]:
-    clock = [NOON]
-    config = StadiumConfig(port=0, programme="board:2", pace=10)
-    server = TestServer(build_app(config, Simulation(config, wall_clock=lambda: clock[0])))
-    await server.start_server()
-    try:
-        async with ClientSession() as http:
-            yield Visitor(http, str(server.make_url("")).rstrip("/"), clock)
-    finally:
-        await server.close()
-
-
-def in_stadium(scenario: Callable[[Visitor], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with stadium() as visitor:
-            await scenario(visitor)
-
-    asyncio.run(run())
+in_stadium = functools.partial(test_stadium.in_stadium, programme="board:2")
 
 
 async def read(visitor: Visitor, row: dict[str, Any], url: str = "") -> Reading:

@@ -78,9 +78,9 @@ class Visitor:
 
 
 @asynccontextmanager
-async def stadium() -> AsyncIterator[Visitor]:
+async def stadium(programme: str = "demo") -> AsyncIterator[Visitor]:
     clock = [NOON]
-    config = StadiumConfig(port=0, pace=PACE, seed=SEED)
+    config = StadiumConfig(port=0, pace=PACE, seed=SEED, programme=programme)
     server = TestServer(build_app(config, Simulation(config, wall_clock=lambda: clock[0])))
     await server.start_server()
     try:
@@ -90,9 +90,9 @@ async def stadium() -> AsyncIterator[Visitor]:
         await server.close()
 
 
-def in_stadium(scenario: Callable[[Visitor], Awaitable[None]]) -> None:
+def in_stadium(scenario: Callable[[Visitor], Awaitable[None]], programme: str = "demo") -> None:
     async def run() -> None:
-        async with stadium() as visitor:
+        async with stadium(programme) as visitor:
             await scenario(visitor)
 
     asyncio.run(run())
