@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from scraping.errors import ErrorClass
-from scraping.journal.finish import write_transition
+from scraping.journal.finish import write_transitions
 from scraping.models import OPEN_STATES, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.signals import task_retried
@@ -128,7 +128,7 @@ def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
                 return "it was changed by another process at the same moment"
             crash_point("retry.reopened")
             history: dict[str, Any] = {"attempt": task.attempt, "actor": actor, "reason": "retried by hand"}
-            write_transition(task.pk, task.state, TaskState.PENDING, now=now, **history)
+            write_transitions(task.pk, (task.state, TaskState.PENDING), now=now, **history)
     except IntegrityError:
         return OPEN_ALREADY
     return ""
