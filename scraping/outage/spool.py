@@ -1,35 +1,50 @@
-"""The spool: readings made while the database was unreachable, in a bounded queue mirrored to disk. Without Django.
+"""The spool: readings made while the database was unreachable, in one SQLite file per worker. Without Django.
 
 Guards against losing readings of an outage, also when the worker itself dies in it. Every update is on disk before it
-counts as kept. A file belongs to the process that holds its lock; another process adopts it when the lock is free.
+counts as kept. A file belongs to the process that holds SQLite's exclusive lock on it, which ends with the process,
+however that ends; another process adopts a file whose lock is free.
 
-Over the limit the oldest update that is not critical is dropped. Critical ones are never dropped: beyond the limit they
-are kept on disk only. If the disk is full too, they stay in memory whatever their number: losing a wicket would be
-worse than some megabytes more, and their number is bounded by what the matches can show.
+Over the limit the oldest update that is not critical is dropped. Critical ones are never dropped: losing a wicket would
+be worse than some megabytes more, and their number is bounded by what the matches can show. If the disk is full too,
+updates stay in memory until it can be written again.
 """
 
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import uuid
-from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import orjson
 from prometheus_client import Counter
 from pydantic import TypeAdapter
 
-from scraping.outage.spool_file import SUFFIX, SpoolFile
 from scraping.payloads import Payload
 from scraping.readings import Site
 
 logger = logging.getLogger(__name__)
 dropped_total = Counter("victoryline_spool_dropped", "Updates that were not critical and found no room.")
+
+SUFFIX = ".spool"
+# The index counts the updates and their bytes without reading them.
+_SCHEMA = """
+    PRAGMA locking_mode = EXCLUSIVE;
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;
+    CREATE TABLE IF NOT EXISTS updates
+      (read_at REAL, id TEXT PRIMARY KEY, is_critical INTEGER, size INTEGER, body BLOB);
+    CREATE INDEX IF NOT EXISTS updates_in_order ON updates (read_at, is_critical, size);
+    CREATE TABLE IF NOT EXISTS matches (ref_id INTEGER PRIMARY KEY, body BLOB);
+"""
+_ADD_UPDATE = "INSERT OR IGNORE INTO updates VALUES (?, ?, ?, ?, ?)"
+_ADD_MATCH = "INSERT OR REPLACE INTO matches VALUES (?, ?)"
+
+Row = tuple[float, str, bool, int, bytes]  # of `updates`
 
 
 @dataclass(frozen=True)
@@ -67,17 +82,6 @@ class SpoolLimits:
     bytes: int = 10 * 1024 * 1024
 
 
-@dataclass
-class Entry:
-    update_id: uuid.UUID
-    is_critical: bool
-    size: int
-    line: bytes | None  # None: on disk alone
-    file: SpoolFile | None  # None: in memory alone
-    place: tuple[int, int] = (0, 0)
-    read_at: float = 0.0
-
-
 class Spool:
     """Shared by the threads of one worker."""
 
@@ -85,111 +89,117 @@ class Spool:
         self._folder = folder
         self._path = folder / f"{name}{SUFFIX}"
         self._limits = limits
-        self._entries: deque[Entry] = deque()
-        self._memory_items = self.memory_bytes = 0
-        self._own: SpoolFile | None = None
-        self._adopted: list[SpoolFile] = []
+        self._file: sqlite3.Connection | None = None
+        self._unsaved: list[Row] = []
         self._lock = threading.RLock()
+        self._saved = self.disk_bytes = 0
         self.dropped = 0
         self.is_on_disk = True
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._saved + len(self._unsaved)
 
     @property
-    def disk_bytes(self) -> int:
-        with self._lock:
-            files = [*self._adopted, *([self._own] if self._own else [])]
-            return sum(file.size_bytes for file in files)
+    def memory_bytes(self) -> int:
+        return sum(row[3] for row in tuple(self._unsaved))
 
     def put(self, update: Update) -> None:
         """Adds an update; it is on disk when this returns (only in memory if the disk is full)."""
-        line = encode(update)
+        body, read_at = _UPDATE.dump_json(update), update.payload.captured_at.timestamp()
         with self._lock:
-            places = self._write([line])
-            entry = Entry(update.update_id, update.is_critical, len(line), line, self._own if places else None)
-            if places and self._own:
-                entry.place = places[0]
-            self._entries.append(entry)
-            self._memory_items += 1
-            self.memory_bytes += entry.size
-            self._keep_within_limits()
+            self._unsaved.append((read_at, str(update.update_id), update.is_critical, len(body), body))
+            if self._write(_ADD_UPDATE, self._unsaved):
+                self._unsaved = []
+            while len(self) > self._limits.items or self.disk_bytes + self.memory_bytes > self._limits.bytes:
+                if not self._drop_minor():
+                    return
 
     def hold(self, matches: Iterable[HeldMatch]) -> None:
         """Writes the matches that are polled meanwhile, for the process that adopts this file."""
         with self._lock:
-            self._write([encode(match) for match in matches])
+            self._write(_ADD_MATCH, [(match.ref_id, _HELD.dump_json(match)) for match in matches])
 
     def batch(self, limit: int) -> list[Update]:
         """Returns the oldest updates. They stay in the queue until `done` is called with them."""
         with self._lock:
             found: list[Update] = []
-            for entry in list(islice(self._entries, limit)):
-                record = self._read(entry)
-                if record is None:
-                    self._forget(entry)
-                else:
-                    found.append(record)
+            for _, update_id, _, _, body in self._oldest(limit):
+                try:
+                    found.append(_UPDATE.validate_json(body))
+                except ValueError as error:
+                    self._remove({update_id})
+                    logger.error(  # noqa: TRY400 - a damaged update has no stack worth reading
+                        "An update in the spool cannot be read and is left out: %s",
+                        error,
+                        extra={"action": "update_damaged"},
+                    )
             return found
 
     def done(self, updates: Sequence[Update]) -> None:
-        """Removes updates that the database has. A file without any needed entry is emptied."""
-        ids = {update.update_id for update in updates}
+        """Removes updates that the database has. Raises OSError if that cannot be written."""
         with self._lock:
-            for entry in [entry for entry in islice(self._entries, len(ids)) if entry.update_id in ids]:
-                self._forget(entry)
-            needed = {entry.file for entry in self._entries}
-            for file in [file for file in self._adopted if file not in needed]:
-                file.close(remove=True)
-                self._adopted.remove(file)
-            if self._own is not None and self._own not in needed and self._own.size_bytes:
-                self._own.empty()
+            if not self._remove({str(update.update_id) for update in updates}):
+                raise OSError(f"{self._path.name} cannot be written")
+            if not len(self):
+                self._write("DELETE FROM matches", [()])
 
     def adopt(self) -> list[HeldMatch]:
         """Takes over the files of processes that have ended; returns the matches that they polled."""
-        held: dict[int, HeldMatch] = {}
-        old: list[Entry] = []
         with self._lock:
-            ours = {self._path, *(file.path for file in self._adopted)}
-            for path in sorted(set(self._folder.glob(f"*{SUFFIX}")) - ours):
-                file = SpoolFile.take(path)
-                if file is None:
-                    continue
-                entries, found = _scan(file)
-                if not entries and not found:
-                    file.close(remove=True)
-                    continue
-                self._adopted.append(file)
-                old += entries
-                held |= {match.ref_id: match for match in found}
-                logger.warning(
-                    "%d updates of a worker that has ended were found in %s and will be written",
-                    len(entries),
-                    path.name,
-                    extra={"action": "spool_adopted", "updates": len(entries)},
-                )
-            old.sort(key=lambda entry: entry.read_at)
-            self._entries.extendleft(reversed(old))  # read before ours
-        return list(held.values())
+            others = sorted(set(self._folder.glob(f"*{SUFFIX}")) - {self._path})
+            return [match for path in others for match in self._adopt_file(path)]
 
     def close(self) -> None:
-        """Closes the files; their entries are adopted at the next start."""
+        """Closes the file; its updates and matches are adopted at the next start."""
         with self._lock:
-            for file in self._adopted:
-                file.close()
-            if self._own is not None:
-                self._own.close(remove=self._own.size_bytes == 0)
-            self._adopted, self._own = [], None
+            if self._file is None:
+                return
+            is_needed = len(self) or self._file.execute("SELECT 1 FROM matches").fetchone()
+            self._file.close()
+            self._file = None
+            if not is_needed:
+                self._path.unlink(missing_ok=True)
 
-    def _write(self, lines: Sequence[bytes]) -> list[tuple[int, int]]:
+    def _adopt_file(self, path: Path) -> list[HeldMatch]:
+        """Copies a file into ours and removes it. Two processes may do so: an update is written once all the same."""
         try:
-            if self._own is None:
+            with closing(_open(path)) as file:
+                updates = file.execute("SELECT * FROM updates").fetchall()
+                matches = file.execute("SELECT * FROM matches").fetchall()
+            held = [_HELD.validate_json(body) for _, body in matches]
+        except sqlite3.OperationalError:  # locked: its process is alive
+            return []
+        except (sqlite3.DatabaseError, ValueError) as error:
+            path.rename(path.with_suffix(".damaged"))
+            logger.error(  # noqa: TRY400 - the stack adds nothing
+                "%s is damaged and was renamed: %s", path.name, error, extra={"action": "update_damaged"}
+            )
+            return []
+        if not (self._write(_ADD_UPDATE, updates) and self._write(_ADD_MATCH, matches)):
+            return []
+        path.unlink(missing_ok=True)
+        if updates or held:
+            logger.warning(
+                "%d updates of a worker that has ended were found in %s and will be written",
+                len(updates),
+                path.name,
+                extra={"action": "spool_adopted", "updates": len(updates)},
+            )
+        return held
+
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> bool:
+        """Executes a statement for each row and syncs the file; returns False if that is not possible."""
+        if not rows:
+            return True
+        try:
+            if self._file is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                self._own = SpoolFile.take(self._path)
-            if self._own is None:
-                raise OSError(f"{self._path.name} is held by another process")
-            places = self._own.append(lines)
-        except OSError as error:
+                self._file = _open(self._path)
+            with self._file:  # a transaction
+                self._file.executemany(statement, rows)
+            count = self._file.execute("SELECT count(*), coalesce(sum(size), 0) FROM updates")
+            self._saved, self.disk_bytes = count.fetchone()
+        except (OSError, sqlite3.Error) as error:
             if self.is_on_disk:
                 logger.critical(
                     "The spool cannot be written; updates are in memory only and do not survive a restart: %s. "
@@ -198,93 +208,44 @@ class Spool:
                     extra={"action": "spool_not_written"},
                 )
             self.is_on_disk = False
-            return []
+            return False
         self.is_on_disk = True
-        return places
+        return True
 
-    def _keep_within_limits(self) -> None:
-        while self._memory_items > self._limits.items or self.memory_bytes > self._limits.bytes:
-            minor = next((entry for entry in self._entries if not entry.is_critical and entry.line is not None), None)
-            newest = next((entry for entry in reversed(self._entries) if entry.line is not None and entry.file), None)
-            if minor is not None:
-                self._drop(minor)
-            elif newest is not None:
-                self._leave_memory(newest)
-            else:
-                return
+    def _oldest(self, limit: int, *, is_critical: bool = True) -> list[Row]:
+        """Returns the oldest rows; without `is_critical` only of updates that are not."""
+        saved: list[Row] = []
+        if self._file is not None:
+            query = "SELECT * FROM updates WHERE is_critical <= ? ORDER BY read_at LIMIT ?"
+            saved = self._file.execute(query, (is_critical, limit)).fetchall()
+        return sorted([*saved, *(row for row in self._unsaved if row[2] <= is_critical)])[:limit]
 
-    def _drop(self, entry: Entry) -> None:
-        self._forget(entry)
+    def _remove(self, ids: set[str]) -> bool:
+        self._unsaved = [row for row in self._unsaved if row[1] not in ids]
+        return self._write("DELETE FROM updates WHERE id = ?", [(update_id,) for update_id in ids])
+
+    def _drop_minor(self) -> bool:
+        """Drops the oldest update that is not critical; returns False if there is none."""
+        minor = self._oldest(1, is_critical=False)
+        if not minor or not self._remove({minor[0][1]}):
+            return False
         self.dropped += 1
         dropped_total.inc()
-        if entry.file is self._own:
-            self._write([orjson.dumps({"dropped": str(entry.update_id)})])
         logger.warning(
             "The queue is full (%d updates): the oldest one that was not critical was dropped, %d in all",
-            len(self._entries),
+            len(self),
             self.dropped,
             extra={"action": "update_dropped", "dropped": self.dropped},
         )
-
-    def _forget(self, entry: Entry) -> None:
-        self._entries.remove(entry)
-        self._leave_memory(entry)
-
-    def _leave_memory(self, entry: Entry) -> None:
-        if entry.line is not None:
-            entry.line = None
-            self._memory_items -= 1
-            self.memory_bytes -= entry.size
-
-    def _read(self, entry: Entry) -> Update | None:
-        try:
-            line = entry.line if entry.line is not None else entry.file.line_at(entry.place) if entry.file else b""
-            record = decode(line)
-            return record if isinstance(record, Update) else None
-        except (OSError, ValueError) as error:
-            logger.error(  # noqa: TRY400 - a damaged line has no stack worth reading
-                "An update in the spool cannot be read and is left out: %s", error, extra={"action": "update_damaged"}
-            )
-            return None
+        return True
 
 
-def _scan(file: SpoolFile) -> tuple[list[Entry], list[HeldMatch]]:
-    """Returns the entries of a file that were not dropped, and the matches."""
-    entries: dict[uuid.UUID, Entry] = {}
-    held: dict[int, HeldMatch] = {}
-    for place, line in file.lines():
-        try:
-            record = decode(line)
-        except ValueError as error:
-            logger.warning("A line of %s is left out: %s", file.path.name, error, extra={"action": "update_damaged"})
-            continue
-        if isinstance(record, Update):
-            read_at = record.payload.captured_at.timestamp()
-            entries[record.update_id] = Entry(
-                record.update_id, record.is_critical, len(line), None, file, place, read_at
-            )
-        elif isinstance(record, HeldMatch):
-            held[record.ref_id] = record
-        else:
-            entries.pop(record, None)
-    return list(entries.values()), list(held.values())
-
-
-def encode(record: Update | HeldMatch) -> bytes:
-    if isinstance(record, HeldMatch):
-        return orjson.dumps({"held": record})
-    values = _UPDATE.dump_python(record, mode="json")
-    return orjson.dumps({"id": values.pop("update_id"), **values})
-
-
-def decode(line: bytes) -> Update | HeldMatch | uuid.UUID:
-    """Returns the record of a line; a bare id means that this update was dropped. Raises ValueError otherwise."""
+def _open(path: Path) -> sqlite3.Connection:
+    """Opens and locks a file. Raises OperationalError if another process holds it."""
+    file = sqlite3.connect(path, timeout=0, check_same_thread=False)  # the spool's lock serializes the threads
     try:
-        values: dict[str, Any] = orjson.loads(line)
-        if "dropped" in values:
-            return uuid.UUID(values["dropped"])
-        if "held" in values:
-            return _HELD.validate_python(values["held"])
-        return _UPDATE.validate_python({"update_id": values.pop("id"), **values})
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a record of the spool: {error!r}") from error
+        file.executescript(_SCHEMA)
+    except sqlite3.Error:
+        file.close()
+        raise
+    return file
