@@ -234,18 +234,11 @@ def evidence_from(reading: Reading) -> Iterator[None]:
 stage_listener: ContextVar[Callable[[str], None] | None] = ContextVar("stage_listener", default=None)
 
 
-@contextmanager
-def stages_reported_to(listener: Callable[[str], None]) -> Iterator[None]:
-    """Calls the listener with every stage that the body reaches, also on the event loop: the context carries it."""
-    token = stage_listener.set(listener)
-    try:
-        yield
-    finally:
-        stage_listener.reset(token)
+def report_stage(stage: str = "") -> None:
+    """Reports that the current attempt has reached this stage; without one, a step within its stage.
 
-
-def report_stage(stage: str) -> None:
-    """Reports that the current attempt has reached this stage. Does nothing outside of an attempt."""
+    Also on the event loop, since the context carries the listener. Does nothing outside of an attempt.
+    """
     listener = stage_listener.get()
     if listener is not None:
         listener(stage)

@@ -40,7 +40,6 @@ from scraping.recovery import worker_commands
 from scraping.scheduler.loop import SchedulerLoop, load_steps
 from scraping.sources import ADAPTERS
 from scraping.worker import failures
-from scraping.worker.batch import poll
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from victoryline.lib.hint_broker import QUEUE
@@ -205,7 +204,7 @@ class Night:
             message = dramatiq.Message.decode(queue.get_nowait())
             if not is_lost:
                 worker = min(free, key=lambda one: len(one.running))
-                flow = greenlet(partial(_run_hint, message.args, worker.engine))
+                flow = greenlet(partial(scrape, message.args, worker.engine))
                 worker.running.add(flow)
                 self._resume(worker, flow)
 
@@ -242,14 +241,6 @@ class Night:
             if self.script.is_short:
                 stack.enter_context(_short_cooldown())
             yield
-
-
-def _run_hint(task_ids: tuple[int, ...], engine: Engine) -> None:
-    """Does what `scraping.worker.process.run_task` does."""
-    if len(task_ids) > 1:
-        poll(task_ids, engine)
-    else:
-        scrape(task_ids[0], engine)
 
 
 @contextmanager

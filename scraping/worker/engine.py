@@ -67,7 +67,6 @@ class Engine:
         self.traffic = TrafficBudgets()
         self._last_payloads: LRUCache[int, Payload] = LRUCache(MAX_LAST_PAYLOADS)
         self._held: dict[tuple[int, int], HeldTask] = {}  # by task and fence
-        self._thread_task = threading.local()
         self._lock = threading.Lock()
 
     def reload_policies(self) -> bool:
@@ -107,37 +106,26 @@ class Engine:
 
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
-        """Holds the task while the body runs: the heartbeat extends its lease."""
-        self.hold(claim)
-        self._thread_task.key = claim.task_id, claim.fence
+        """Holds the task while the body runs, or until it is released: the heartbeat extends its lease."""
+        with self._lock:
+            self._held[claim.task_id, claim.fence] = HeldTask()
         try:
             yield
         finally:
-            self._thread_task.key = (0, 0)
             self.release(claim)
-
-    def hold(self, claim: Claim) -> None:
-        with self._lock:
-            self._held[claim.task_id, claim.fence] = HeldTask()
 
     def release(self, claim: Claim) -> None:
         """Ends the holding of a task; idempotent."""
         with self._lock:
             self._held.pop((claim.task_id, claim.fence), None)
 
-    def progress(self, claim: Claim, stage: Stage) -> None:
-        """Sets the stage of a task. Ignored for a task that was released meanwhile."""
+    def progress(self, claim: Claim, stage: Stage | None = None) -> None:
+        """Sets the stage of a task; without one counts a step within it. Ignored for a task that was released."""
         with self._lock:
             held = self._held.get((claim.task_id, claim.fence))
             if held is not None:
-                held.stage = stage
+                held.stage = stage or held.stage
                 held.steps += 1
-
-    def count_step(self) -> None:
-        """Counts a step of this thread's task within its stage, such as a page of a list."""
-        held = self._held.get(getattr(self._thread_task, "key", (0, 0)))
-        if held is not None:
-            held.steps += 1
 
     def steps(self) -> dict[str, int]:
         """Returns the progress of each task for the watchdog. Takes no lock: the watchdog must never wait."""

@@ -30,8 +30,8 @@ from scraping.outage.keeper import OutageKeeper
 from scraping.outage.spool import Spool, SpoolLimits
 from scraping.reading.reader import Reader
 from scraping.reading.tokens import Tokens
+from scraping.readings import report_stage
 from scraping.stats.read_stats import ReadStats
-from scraping.worker.batch import poll
 from scraping.worker.engine import Engine
 from scraping.worker.heartbeat import Heartbeat, watch_loop, watch_worker
 from scraping.worker.scrape import scrape
@@ -57,7 +57,7 @@ def run_task(*task_ids: int) -> None:
         if _engine is None:
             raise RuntimeError("no worker is running in this process")
         if _engine.takes_work:
-            poll(task_ids, _engine) if len(task_ids) > 1 else scrape(task_ids[0], _engine)
+            scrape(task_ids, _engine)
     except Exception:  # the tasks are unfinished in the journal; the broker must not retry
         logger.exception(
             "Tasks %s could not be run; they will be hinted again", task_ids, extra={"action": "task_not_run"}
@@ -71,19 +71,17 @@ def _loop_thread(coroutine: Coroutine[Any, Any, Any]) -> EventLoopThread:
     if thread is None:
         coroutine.close()
         raise RuntimeError("the loop thread is not running")
+    if connection.vendor == "postgresql":
+        close_old_connections()  # back into the pool: while this thread waits for the network, others can use it
     return thread
 
 
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine on this process's loop thread and waits for it."""
-    thread = _loop_thread(coroutine)
-    if connection.vendor == "postgresql":
-        close_old_connections()  # back into the pool: while this thread waits for the network, others can use it
     try:
-        return thread.run_coroutine(coroutine)
+        return _loop_thread(coroutine).run_coroutine(coroutine)
     finally:
-        if _engine is not None:
-            _engine.count_step()  # a task that reads page after page makes progress within one stage
+        report_stage()  # a task that reads page after page makes progress within one stage
 
 
 def start_on_loop(coroutine: Coroutine[Any, Any, None]) -> None:

@@ -1,17 +1,24 @@
-"""One poll, from the claim to the commit: claim -> READ -> PARSE -> VALIDATE -> INGEST -> done.
+"""The flow of a task, from the claim to the commit: claim -> READ -> PARSE -> VALIDATE -> INGEST -> done.
 
-`scrape` claims and runs a task of any resource; `scrape_scorecard` is the poll of a match. Polls of many matches run
-together in batch.py; the other resources are in match_tasks.py and list_tasks.py; a failed attempt goes to failures.py.
+A hint names one task or many. Polls of matches run together: claimed by one statement, read concurrently, committed in
+batches as they arrive. Most find no change; written one by one, a dozen statements each, the journal would cost ten
+times the reading, and written together a fraction of a statement each (unchanged.py). A failure concerns its own task
+only (failures.py). The other resources are in match_tasks.py and list_tasks.py.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 
+from django.db import DatabaseError
 from django.utils import timezone
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars
 
 from scraping import journal, readings
 from scraping.errors import BreakerOpen, NotStored, StaleFence
@@ -21,41 +28,99 @@ from scraping.matches.validate import check
 from scraping.models import MatchRef, Stage
 from scraping.outage.spool import HeldMatch
 from scraping.payloads import Payload, Resource
+from scraping.reading.reader import Target
 from scraping.readings import Reading, evidence_from
 from scraping.recovery import breakers
-from scraping.worker import failures, list_tasks, match_tasks
-from scraping.worker.engine import Engine, load_target
+from scraping.worker import failures, list_tasks, match_tasks, unchanged
+from scraping.worker.engine import Engine, target_of
+from scraping.worker.unchanged import RowsChangedError, UnchangedReading
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
 
 logger = logging.getLogger(__name__)
 
 
-def scrape(task_id: int, engine: Engine) -> None:
-    """Claims and runs a task if it is due and free. Raises nothing: the outcome is in the journal."""
+@dataclass(frozen=True)
+class Poll:
+    claim: Claim
+    ref: MatchRef
+    target: Target
+    context: Context
+
+
+@dataclass(frozen=True)
+class ReadPoll(Poll):
+    reading: Reading
+    payload: Payload
+
+
+def scrape(task_ids: Sequence[int], engine: Engine) -> None:
+    """Claims and runs those of the tasks that are due and free. Raises nothing: the outcomes are in the journal."""
+    lease, now = engine.policies.lease_seconds, timezone.now()
     try:
-        claim = journal.claim(
-            task_id, worker_id=engine.worker_id, lease_seconds=engine.policies.lease_seconds, now=timezone.now()
-        )
+        claims = journal.claim_many(task_ids, worker_id=engine.worker_id, lease_seconds=lease, now=now)
     except DATABASE_AWAY as error:
         engine.lost_store(error)
         return
-    if claim is not None:
-        run(claim, engine)
+    run(claims, engine)
 
 
-def run(claim: Claim, engine: Engine) -> None:
+def run(claims: Sequence[Claim], engine: Engine) -> None:
+    with ExitStack() as stack:
+        for claim in claims:
+            stack.enter_context(engine.holding(claim))  # until the end at the latest: each is released when it is done
+        poll([claim for claim in claims if claim.resource is Resource.SCORECARD], engine)
+        for claim in claims:
+            if claim.resource is not Resource.SCORECARD:
+                task = partial(TASKS[claim.resource], claim, engine)
+                _attempt(claim, _context_of(claim, engine), engine, task)
+
+
+def poll(claims: Sequence[Claim], engine: Engine) -> None:
+    """Polls matches: READ and PARSE by the reader, then VALIDATE and INGEST."""
+    polls = _prepare(claims, engine) if claims else []
+    if not polls:
+        return
+    crash_point("read.before")
+    for results in engine.reader.batches([one.target for one in polls], [one.context for one in polls]):
+        read: list[ReadPoll] = []
+        for result in results:
+            one = polls[result.number]
+            if result.reading is not None and result.payload is not None:
+                read.append(ReadPoll(one.claim, one.ref, one.target, one.context, result.reading, result.payload))
+            else:
+                assert result.error is not None
+                _fail(one.claim, one.context, engine, result.error)
+        _commit(read, engine)
+
+
+def _context_of(claim: Claim, engine: Engine) -> Context:
+    """Returns the context of an attempt: its log lines name the task, and its stages are reported to the engine."""
+
+    def set_stage(stage: str) -> None:
+        engine.progress(claim, Stage(stage) if stage else None)
+
+    context = copy_context()
     names = {"task_id": claim.task_id, "job_id": claim.job_id, "attempt": claim.attempt, "match_id": None}
-    with (
-        engine.holding(claim),
-        bound_contextvars(**names),
-        readings.stages_reported_to(lambda stage: engine.progress(claim, Stage(stage))),
-    ):
-        try:
-            TASKS[claim.resource](claim, engine)
-            engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
-        except Exception as error:  # noqa: BLE001 - every failure goes to the journal
-            record_failure(claim, error, engine)
+    context.run(bind_contextvars, **names)
+    context.run(readings.stage_listener.set, set_stage)
+    return context
+
+
+def _attempt(claim: Claim, context: Context, engine: Engine, step: Callable[[], None]) -> None:
+    """Runs the last step of an attempt. Every failure goes to the journal."""
+    try:
+        context.run(step)
+    except Exception as error:  # noqa: BLE001 - as the docstring says
+        _fail(claim, context, engine, error)
+    else:
+        engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
+        engine.release(claim)
+
+
+def _fail(claim: Claim, context: Context, engine: Engine, error: Exception) -> None:
+    context.run(record_failure, claim, error, engine)
+    engine.release(claim)
 
 
 def record_failure(claim: Claim, error: Exception, engine: Engine) -> None:
@@ -69,12 +134,70 @@ def record_failure(claim: Claim, error: Exception, engine: Engine) -> None:
         engine.lost_store(error)
 
 
-def scrape_scorecard(claim: Claim, engine: Engine) -> None:
-    """Polls a match: READ and PARSE by the reader, then VALIDATE and INGEST."""
-    ref, target = load_target(claim, engine)
-    crash_point("read.before")
-    reading, payload = engine.reader.scorecard(target)
-    ingest_reading(claim, ref, reading, payload, engine)
+def _prepare(claims: Sequence[Claim], engine: Engine) -> list[Poll]:
+    """Loads the targets. Tasks whose breakers are open return to the journal."""
+    try:
+        refs = {ref.pk: ref for ref in unchanged.for_polling([claim.ref_id for claim in claims if claim.ref_id])}
+    except DATABASE_AWAY as error:
+        engine.lost_store(error)
+        return []
+    polls = []
+    for claim in claims:
+        context, ref = _context_of(claim, engine), refs.get(claim.ref_id or 0)
+        try:
+            if ref is None:
+                raise LookupError(f"the match of task {claim.task_id} does not exist any more")
+            polls.append(Poll(claim, ref, context.run(target_of, claim, ref, engine), context))
+        except Exception as error:  # noqa: BLE001 - every failure goes to the journal
+            _fail(claim, context, engine, error)
+    return polls
+
+
+def _commit(read: Sequence[ReadPoll], engine: Engine) -> None:
+    """Writes unchanged readings together, the others one by one."""
+    now = timezone.now()
+    same: list[UnchangedReading] = []
+    others: list[ReadPoll] = []
+    for one in read:
+        last = engine.last_payload(one.ref.pk)
+        if unchanged.is_unchanged(one.claim, one.ref, one.payload, last, mode=one.reading.mode.value):
+            same.append(unchanged.plan(one.claim, one.ref, one.payload, pace=engine.policies.pace, now=now))
+        else:
+            others.append(one)
+    if same and not _commit_unchanged(same, engine, now):
+        split = {one.claim.task_id for one in same}
+        others = [one for one in read if one.claim.task_id in split] + others
+    for one in others:
+        ingest_this = partial(ingest_reading, one.claim, one.ref, one.reading, one.payload, engine)
+        _attempt(one.claim, one.context, engine, ingest_this)
+
+
+def _commit_unchanged(same: Sequence[UnchangedReading], engine: Engine, now: datetime) -> bool:
+    """Returns False if they must be written one by one: a row has changed, or a lease was lost."""
+    claims = [one.claim for one in same]
+    try:
+        crash_point("read.after")
+        with journal.finishing(*claims, now=now):
+            unchanged.write(same, now=now)
+            crash_point("ingest.applied")
+    except (RowsChangedError, StaleFence) as reason:
+        logger.debug("Written one by one: %s", reason, extra={"action": "wave_split"})
+        return False
+    except DATABASE_AWAY as error:
+        for one in same:
+            why = f"the database did not accept it: {error}"
+            engine.lost_store(NotStored(why, match=held_match(one.ref), payload=one.payload))
+        return True
+    except DatabaseError as error:
+        logger.warning("Written one by one: %s", error, extra={"action": "wave_split"})
+        return False
+    for one in same:
+        engine.set_last_payload(one.ref.pk, one.payload)
+        if engine.keeper is not None:
+            engine.keeper.stored(held_match(one.ref), one.payload, interval_seconds=one.next_poll.seconds)
+        engine.outcomes.count(one.claim.source_id, now=now)
+        engine.release(one.claim)
+    return True
 
 
 def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Payload, engine: Engine) -> None:
@@ -134,7 +257,6 @@ def held_match(ref: MatchRef) -> HeldMatch:
 
 
 TASKS = {
-    Resource.SCORECARD: scrape_scorecard,
     Resource.COMMENTARY: match_tasks.scrape_commentary,
     Resource.FULL: match_tasks.scrape_full,
     Resource.LINEUPS: match_tasks.scrape_lineups,

@@ -47,7 +47,7 @@ def attempt(ref: MatchRef, clock: Clock, *outcomes: Outcome, resource: Resource 
     task = ScrapeTask.objects.filter(ref=ref, resource=resource, state=TaskState.PENDING).first()
     task_id = task.pk if task else open_task(ref, at=clock.now, resource=resource)
     clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
-    scrape(task_id, engine_with(*outcomes))
+    scrape([task_id], engine_with(*outcomes))
     return ScrapeTask.objects.get(pk=task_id)
 
 

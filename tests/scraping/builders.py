@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import Context
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from scraping.payloads import Event, Innings, MatchState, Payload, Resource, Sco
 from scraping.policies.breaker import BreakerPolicy
 from scraping.policies.interval import Pace
 from scraping.policies.retry import RetryPolicy
-from scraping.reading.reader import Reader, Target
+from scraping.reading.reader import BatchResult, Reader, Target
 from scraping.readings import Reading, ReadMode, report_stage
 from scraping.worker.engine import Engine
 from tests.factories import NOW, cricket_state
@@ -111,7 +112,21 @@ def read(
 Outcome = Payload | Exception
 
 
-class ScriptedReader(Reader):
+class ReaderInTurn(Reader):
+    """Reads the matches of a batch one after the other, by `scorecard`."""
+
+    def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
+        numbers = range(len(targets))
+        yield [self._read(number, targets[number], contexts[number]) for number in numbers]
+
+    def _read(self, number: int, target: Target, context: Context) -> BatchResult:
+        try:
+            return BatchResult(number, *context.run(self.scorecard, target), None)
+        except Exception as error:  # noqa: BLE001 - as the real reader
+            return BatchResult(number, None, None, error)
+
+
+class ScriptedReader(ReaderInTurn):
     """Brings back what the test wrote down, in turn; the last outcome for ever."""
 
     def __init__(self, *outcomes: Outcome, before: Callable[[], None] = lambda: None) -> None:

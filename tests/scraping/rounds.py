@@ -114,7 +114,7 @@ def run_due(engine: Engine, *, resource: Resource | None = None, limit: int = 10
         due = due.filter(resource=resource)
     ids = list(due.values_list("pk", flat=True)[:limit])
     for task_id in ids:
-        scrape(task_id, engine)
+        scrape([task_id], engine)
     return len(ids)
 
 

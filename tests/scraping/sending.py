@@ -68,7 +68,7 @@ def work(worker: Engine | None = None) -> int:
     open_submission_tasks(timezone.now())
     tasks = open_tasks()
     for task_id in tasks:
-        scrape(task_id, worker or engine())
+        scrape([task_id], worker or engine())
     return len(tasks)
 
 

@@ -117,7 +117,7 @@ class TestTasks:
             assert not any(checks(watchdog, clock, 80))
             engine.progress(claim, Stage.NAVIGATING)
             assert not any(checks(watchdog, clock, 80))
-            engine.count_step()  # another page was read
+            engine.progress(claim)  # another page was read
             assert not any(checks(watchdog, clock, 90))
             assert checks(watchdog, clock, 1) == [f"task {claim.task_id} (fence {claim.fence}) has not moved for 90 s"]
         assert checks(watchdog, clock, 1) == [""]

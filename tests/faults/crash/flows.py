@@ -41,10 +41,10 @@ from scraping.policies.retry import RetryPolicy
 from scraping.reading.reader import Reader
 from scraping.scheduler.other_tasks import open_submission_tasks
 from scraping.scheduler.recover import rescue_expired
-from scraping.worker.batch import poll
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from tests.faults.crash.plain_reader import PlainReader
+from tests.scraping.builders import ReaderInTurn
 from tests.scraping.due_tasks import open_due_tasks
 from victoryline.lib import identity
 
@@ -52,7 +52,7 @@ Ready = Callable[[], None]
 SOON = RetryPolicy(max_attempts=5, base_delay_seconds=0.01, max_delay_seconds=0.02)
 
 
-class BrokenReader(Reader):
+class BrokenReader(ReaderInTurn):
     """Raises the given error."""
 
     def __init__(self, error: Exception) -> None:
@@ -88,7 +88,7 @@ def open_tasks() -> list[int]:
 def scorecard(ready: Ready) -> None:
     task, worker = open_task(a_ref()), engine()
     ready()
-    scrape(task, worker)
+    scrape([task], worker)
 
 
 def together(ready: Ready) -> None:
@@ -96,29 +96,29 @@ def together(ready: Ready) -> None:
     refs = list(MatchRef.objects.filter(source__key="crex", match__status="live").order_by("pk"))
     worker = engine()
     for _ in range(2):
-        poll([open_task(ref) for ref in refs], worker)
+        scrape([open_task(ref) for ref in refs], worker)
     tasks = [open_task(ref) for ref in refs]
     assert len(tasks) > 1
     ready()
-    poll(tasks, worker)
+    scrape(tasks, worker)
 
 
 def gap(ready: Ready) -> None:
     """The list of balls is behind by more than a page; the task that fills it is cut short."""
     ref, worker = a_ref(), engine()
-    scrape(open_task(ref), worker)
+    scrape([open_task(ref)], worker)
     ref.refresh_from_db()
     assert ref.has_gap, "the clock was not moved far enough"
     task = open_task(ref, Resource.COMMENTARY)
     ready()
-    scrape(task, worker)
+    scrape([task], worker)
 
 
 def failing(ready: Ready) -> None:
     task = open_task(a_ref())
     worker = engine(BrokenReader(Transient("the line is down")))
     ready()
-    scrape(task, worker)
+    scrape([task], worker)
 
 
 def dying(ready: Ready) -> None:
@@ -126,7 +126,7 @@ def dying(ready: Ready) -> None:
     worker = engine(BrokenReader(Transient("the line is down")), retry=replace(SOON, max_attempts=1))
     Source.objects.update(max_attempts=1)
     ready()
-    scrape(task, worker)
+    scrape([task], worker)
 
 
 def gone(ready: Ready) -> None:
@@ -134,10 +134,10 @@ def gone(ready: Ready) -> None:
     task = open_task(a_ref())
     worker = engine(BrokenReader(Gone("404 Not Found")))
     for _ in range(2):
-        scrape(task, worker)
+        scrape([task], worker)
         ScrapeTask.objects.filter(pk=task).update(run_at=timezone.now())
     ready()
-    scrape(task, worker)
+    scrape([task], worker)
 
 
 def silent_worker(ready: Ready, *, rescues: int = 0) -> None:
@@ -196,7 +196,7 @@ def discovery(ready: Ready) -> None:
     task = ScrapeTask.objects.get(resource=Resource.DISCOVERY, state__in=OPEN_STATES)
     worker = engine()
     ready()
-    scrape(task.pk, worker)
+    scrape([task.pk], worker)
 
 
 def job(ready: Ready) -> None:
@@ -212,7 +212,7 @@ def whole(ready: Ready) -> None:
     task = ScrapeTask.objects.filter(resource=Resource.FULL, state__in=OPEN_STATES).latest("pk")
     worker = engine()
     ready()
-    scrape(task.pk, worker)
+    scrape([task.pk], worker)
 
 
 def submitting(ready: Ready) -> None:
@@ -229,7 +229,7 @@ def submitted(ready: Ready) -> None:
     task = ScrapeTask.objects.get(resource=Resource.SUBMISSION, state__in=OPEN_STATES)
     worker = engine()
     ready()
-    scrape(task.pk, worker)
+    scrape([task.pk], worker)
 
 
 def submit(key: str) -> None:
@@ -289,7 +289,7 @@ def recover() -> None:
             open_task(ref, Resource.COMMENTARY)
         ScrapeTask.objects.filter(state=TaskState.PENDING).update(run_at=timezone.now())
         for task in ScrapeTask.objects.filter(state=TaskState.PENDING).order_by("pk").values_list("pk", flat=True):
-            scrape(task, worker)
+            scrape([task], worker)
         if not ScrapeTask.objects.filter(state__in=OPEN_STATES).exists() and not _holes():
             break
     jobs.close_finished(now=timezone.now())

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextvars import Context
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import requests
 
 from scraping.payloads import Payload
-from scraping.reading.reader import GONE, BatchResult, Reader, Target
+from scraping.reading.reader import GONE, Target
 from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sources.base import ListPlan
 from stadium.access import fnv1a
+from tests.scraping.builders import ReaderInTurn
 
 NONCES = {"crex": ("cx-n", "cxjs"), "sofascore": ("sf-n", "sfclr")}
 
 
-class PlainReader(Reader):
+class PlainReader(ReaderInTurn):
     def __init__(self, stadium_url: str) -> None:
         self._http = requests.Session()
         self._base = stadium_url
@@ -32,9 +32,6 @@ class PlainReader(Reader):
         page = self._open(target.site.key, target.ref.url)
         reading = self._reading(target.ref, page, *map(self._ask, self._wanted(target)))
         return reading, target.adapter.parse(reading)
-
-    def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
-        yield [BatchResult(number, *self.scorecard(target), None) for number, target in enumerate(targets)]
 
     def older_events(self, target: Target, *, is_enough: Callable[[Payload], bool], **_: Any) -> list[Payload]:
         page = self._open(target.site.key, target.ref.url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,11 +155,12 @@ class TestResponses:
 @pytest.mark.requirement("FS-10")
 def test_a_reading_reports_its_stages(reader: Reader, arena: StadiumProcess) -> None:
     target, seen = target_of(arena, "crex"), []
-    with readings.stages_reported_to(seen.append):
-        reader.scorecard(target)
-        assert seen == ["BROWSER_READY", "NAVIGATING", "INTERCEPTING"]
-        seen.clear()
-        reader.scorecard(target)
+    context = copy_context()
+    context.run(readings.stage_listener.set, seen.append)
+    context.run(reader.scorecard, target)
+    assert seen == ["BROWSER_READY", "NAVIGATING", "INTERCEPTING"]
+    seen.clear()
+    context.run(reader.scorecard, target)
     assert seen == ["BROWSER_READY", "INTERCEPTING"], "a direct reading opens no page"
 
 

@@ -71,7 +71,7 @@ def call(ref: MatchRef, lineups: Lineups | Exception, *, wait_seconds: float = 2
 async def _work(engine: Engine) -> None:
     while True:
         for task_id in await sync_to_async(_due)():
-            await sync_to_async(scrape)(task_id, engine)
+            await sync_to_async(scrape)([task_id], engine)
         await asyncio.sleep(0.01)
 
 

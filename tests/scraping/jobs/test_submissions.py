@@ -319,7 +319,7 @@ class TestExactlyOnce:
         (task_id,) = open_tasks()
         late = claim(task_id, worker_id="w-slow")
         ScrapeTask.objects.update(state=TaskState.PENDING)  # its lease ran out
-        scrape(task_id, engine(worker_id="w-quick"))
+        scrape([task_id], engine(worker_id="w-quick"))
         with pytest.raises(StaleFence), journal.finishing(late, now=timezone.now()):
             pytest.fail("the effects of a stale claim are never begun")
         assert again(one).state == SubmissionState.DONE
@@ -330,7 +330,7 @@ class TestExactlyOnce:
         open_submission_tasks(timezone.now())
         (task_id,) = open_tasks()
         for _ in range(3):
-            scrape(task_id, engine())
+            scrape([task_id], engine())
         assert (Snapshot.objects.count(), the_match().total_scrapes) == (1, 1)
 
     def test_a_database_that_goes_away_in_between_leaves_it_as_it_was(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ class TestStore:
 
         engine = engine_with(payload_of(ref))
         engine.reader = Brings(payload_of(ref))
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         row = Evidence.objects.get()
         assert (row.kind, row.error.error_type) == ("answer", "rejected")
 

@@ -81,7 +81,7 @@ def do_all(ref: MatchRef, *, figures: bool = True, outcome: Any = None) -> list[
     done = list(open_tasks.values_list("pk", "resource"))
     reported = figures_of(ref, rating()) if figures else figures_of(ref)
     for task_id, _ in done:
-        scrape(task_id, engine_parsing(reported, outcome or whole("77")))
+        scrape([task_id], engine_parsing(reported, outcome or whole("77")))
     return sorted(resource for _, resource in done)
 
 
@@ -293,7 +293,7 @@ class TestRemovedMatch:
         ).pk
         for _ in range(3):
             clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
-            scrape(task_id, engine_parsing(Gone("404", http_status=404)))
+            scrape([task_id], engine_parsing(Gone("404", http_status=404)))
         assert ScrapeTask.objects.get(pk=task_id).state == TaskState.SKIPPED
         assert the_match().status == Status.LIVE
 
@@ -368,7 +368,7 @@ class TestMatchLog:
         ]
         clock.forward(60)
         better = figures_of(ref, rating(values={"rating": 9.9}), at=clock.now)
-        scrape(ScrapeTask.objects.get(state=TaskState.PENDING).pk, engine_parsing(better))
+        scrape([ScrapeTask.objects.get(state=TaskState.PENDING).pk], engine_parsing(better))
         assert (write_match_logs(later(900)), write_match_logs(later(960))) == (1, 0)
         assert record(tmp_path)["figures"][0]["values"] == {"rating": 9.9}
 
@@ -485,7 +485,7 @@ class TestMilestones:
         task = ScrapeTask.objects.get(resource=Resource.FULL)
         assert (task.state, task.job_id) == (TaskState.PENDING, None)
         pages = payload_of(ref, cricket_state(current_innings=2), at=clock.now, events=balls(1, 2, 3))
-        scrape(task.pk, engine_with(pages))
+        scrape([task.pk], engine_with(pages))
         assert (ScrapeTask.objects.get(pk=task.pk).state, ref.match.events.count()) == (TaskState.SUCCESS, 3)
         clock.forward(5)
         attempt(ref, clock, payload_of(ref, cricket_state(current_innings=2), at=clock.now, events=balls(1, 2, 3)))

@@ -121,7 +121,7 @@ class TestPointInTime:
         clock.now = KICKOFF
         other = lineups_of(ref, side_of("team_a", formation="5-5-0"), at=KICKOFF)
         task_id = open_task(ref, at=KICKOFF, resource=Resource.LINEUPS)
-        scrape(task_id, engine_parsing(other))
+        scrape([task_id], engine_parsing(other))
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.state, ScrapeError.objects.count()) == (TaskState.SKIPPED, 0)
         assert "the pre-match line-up is kept" in task.reason
@@ -257,7 +257,7 @@ class TestTask:
     def test_reads_parses_and_stores(self, clock: Clock) -> None:
         ref = upcoming()
         task_id = open_task(ref, resource=Resource.LINEUPS)
-        scrape(task_id, engine_parsing(lineups_of(ref)))
+        scrape([task_id], engine_parsing(lineups_of(ref)))
         assert ScrapeTask.objects.get(pk=task_id).state == TaskState.SUCCESS
         assert len(rows()) == 2
 
@@ -265,14 +265,14 @@ class TestTask:
         ref = upcoming()
         wrong = lineups_of(ref).model_copy(update={"source_event_id": "other"})
         task_id = open_task(ref, resource=Resource.LINEUPS)
-        scrape(task_id, engine_parsing(wrong))
+        scrape([task_id], engine_parsing(wrong))
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.error_class, Lineup.objects.count()) == ("drift", 0)
         assert "was given other" in task.reason
 
     def test_figures_too(self, clock: Clock) -> None:
         ref = ended()
-        scrape(open_task(ref, resource=Resource.FIGURES), engine_parsing(figures_of(ref, rating())))
+        scrape([open_task(ref, resource=Resource.FIGURES)], engine_parsing(figures_of(ref, rating())))
         assert PlayerFigure.objects.get().values == {"rating": 7.1}
 
     def test_a_source_whose_traffic_is_used_up_is_not_visited_for_them(self) -> None:

@@ -92,7 +92,7 @@ class TestLosingTheDatabase:
             away.__enter__()
 
         engine.reader._before = go_away  # type: ignore[attr-defined]
-        scrape(task_id, engine)
+        scrape([task_id], engine)
         away.__exit__(None, None, None)
         keeper = keeper_of(engine)
         assert keeper.is_away
@@ -111,7 +111,7 @@ class TestLosingTheDatabase:
         engine = make(payload_of(ref))
         task_id = open_task(ref)
         with database_away():
-            scrape(task_id, engine)
+            scrape([task_id], engine)
         assert keeper_of(engine).is_away
         assert engine.reader.reads == 0  # type: ignore[attr-defined]
         assert ScrapeTask.objects.get().state == TaskState.PENDING
@@ -120,7 +120,7 @@ class TestLosingTheDatabase:
         """The reply to COMMIT was lost: the reading is in the database and in the spool."""
         payload = payload_of(ref, chasing(100), at=later(10), events=balls(1, 2))
         engine = make(payload)
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         keeper = keeper_of(engine)
         keeper.matches.pop(ref.pk)
         keeper.not_stored(_match(ref), payload)
@@ -136,7 +136,7 @@ class TestPollingOn:
         first = payload_of(ref, chasing(100), at=later(10), events=balls(1, 2))
         second = payload_of(ref, chasing(104), at=later(20), events=balls(1, 2, 3))
         engine = make(first, first, second, second)
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         keeper = keeper_of(engine)
         keeper.lost(OperationalError("gone"))
         for _ in range(3):
@@ -146,7 +146,7 @@ class TestPollingOn:
     def test_a_failure_only_slows_polling_down(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         first, second = payload_of(ref, chasing(100), at=later(10)), payload_of(ref, chasing(104), at=later(20))
         engine = make(first, Transient("no route to host"), ValueError("a bug"), second)
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         keeper = keeper_of(engine)
         keeper.lost(OperationalError("gone"))
         poll_all(engine)
@@ -158,18 +158,18 @@ class TestPollingOn:
     def test_an_invalid_payload_is_not_spooled(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         other = payload_of(ref, chasing(150)).model_copy(update={"source_event_id": "another"})
         engine = make(payload_of(ref, chasing(100), at=later(10)), other)
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         keeper_of(engine).lost(OperationalError("gone"))
         poll_all(engine)
         assert len(keeper_of(engine).spool) == 0
 
     def test_a_match_whose_breaker_is_open_is_left_alone(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         engine = make(payload_of(ref, chasing(100), at=later(10)), Transient("no route to host"))
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         assert len(keeper_of(engine).matches) == 1
         for _ in range(POLICIES.breaker.failure_threshold):
             ScrapeTask.objects.filter(state=TaskState.PENDING).delete()
-            scrape(open_task(ref), engine)
+            scrape([open_task(ref)], engine)
         assert len(keeper_of(engine).matches) == 0
 
     @pytest.mark.requirement("EC-2")
@@ -238,7 +238,7 @@ class TestAfterACrash:
     ) -> None:
         first = payload_of(ref, chasing(100), at=later(10))
         engine = make(first, name="old")
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         keeper_of(engine)._report_loss()
         keeper_of(engine).spool.close()
         new = make(payload_of(ref, chasing(104), at=later(20)), name="new")
@@ -252,7 +252,7 @@ class TestThreads:
         self, make: Callable[..., Engine], ref: MatchRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         engine = make(payload_of(ref, chasing(100), at=later(10)), payload_of(ref, chasing(104), at=later(20)))
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         keeper = keeper_of(engine)
         keeper.start()
         keeper.lost(OperationalError("gone"))

@@ -49,7 +49,7 @@ def attempt(ref: MatchRef, clock: Clock, outcome: Outcome, policies: Policies = 
     waiting = ScrapeTask.objects.filter(ref=ref, resource=Resource.SCORECARD, state=TaskState.PENDING).first()
     task_id = waiting.pk if waiting else open_task(ref, at=clock.now)
     clock.now = max(clock.now, waiting.run_at) if waiting else clock.now
-    scrape(task_id, engine_with(outcome, policies=policies))
+    scrape([task_id], engine_with(outcome, policies=policies))
     return row(ref)
 
 
@@ -201,7 +201,7 @@ def run_until(ref: MatchRef, clock: Clock, end: datetime, read: Read) -> list[da
         open_due_tasks(clock.now)
         for task in ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=clock.now):
             payload = payload_of(ref, read(clock.now), at=clock.now)
-            scrape(task.pk, engine_with(payload))
+            scrape([task.pk], engine_with(payload))
             task.refresh_from_db()
             assert task.state == TaskState.SUCCESS, task.reason
             read_at.append(clock.now)

@@ -258,7 +258,7 @@ class TestProbes:
     def test_a_bad_one_opens_it_again(self, source: Source, clock: Clock) -> None:
         ref = make_ref(source=source)
         half_open(source)
-        scrape(open_task(ref), engine_with(Blocked("403", http_status=403)))
+        scrape([open_task(ref)], engine_with(Blocked("403", http_status=403)))
         assert (row().state, row().reason) == ("OPEN", "a probe failed: 403")
         assert row().open_until == later(900)
 
@@ -268,14 +268,14 @@ class TestProbes:
     ) -> None:
         ref = make_ref(source=source)
         half_open(source)
-        scrape(open_task(ref), engine_with(error))
+        scrape([open_task(ref)], engine_with(error))
         assert (row().state, row().probes, row().success_count) == ("HALF_OPEN", {}, 0)
 
     def test_three_good_polls_close_it(self, source: Source, clock: Clock) -> None:
         refs = [make_ref(source=source) for _ in range(3)]
         half_open(source)
         for ref in refs:
-            scrape(open_task(ref), engine_with(payload_of(ref)))
+            scrape([open_task(ref)], engine_with(payload_of(ref)))
         assert (row().state, row().probes) == ("CLOSED", {})
 
     def test_a_match_that_is_left_alone_itself_does_not_keep_the_sources_permit(
@@ -285,7 +285,7 @@ class TestProbes:
         Breaker.objects.create(name="x", ref=ref, state="OPEN", open_until=later(60), last_state_change=NOW)
         half_open(source)
         task_id = open_task(ref)
-        scrape(task_id, engine_with(payload_of(ref)))
+        scrape([task_id], engine_with(payload_of(ref)))
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.state, task.attempt, task.run_at) == ("PENDING", 0, later(60))
         assert row().probes == {}
@@ -305,7 +305,7 @@ class TestProbes:
         assert sorted(hints(broker)) == tasks[:3]
         clock.now = later(17)
         for ref, task_id in zip(refs[:3], tasks[:3], strict=True):
-            scrape(task_id, engine_with(payload_of(ref)))
+            scrape([task_id], engine_with(payload_of(ref)))
         assert row().state == "CLOSED"
 
     def test_lost_probes_leave_their_places_to_others(self, source: Source, clock: Clock) -> None:
@@ -346,7 +346,7 @@ class TestTasksOfASourceThatIsLeftAlone:
         task_id = open_task(ref)
         self.trip(source)
         engine = engine_with(payload_of(ref))
-        scrape(task_id, engine)
+        scrape([task_id], engine)
         task = ScrapeTask.objects.get()
         assert (task.state, task.attempt, task.charged_attempts, task.run_at) == ("PENDING", 0, 0, later(5))
         assert isinstance(engine.reader, ScriptedReader)
@@ -398,7 +398,7 @@ class TestWhatCounts:
     ) -> None:
         ref = make_ref(source=source)
         engine = engine_with(payload_of(ref) if outcome == "good" else outcome)
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         engine.outcomes.flush(now=NOW)
         assert breakers.windows(since=later(-60)).get(source.pk, CallWindow()) == expected
 
@@ -406,9 +406,9 @@ class TestWhatCounts:
         ref = make_ref(source=source)
         engine = engine_with(Transient("502"))
         task_id = open_task(ref)
-        scrape(task_id, engine)
+        scrape([task_id], engine)
         clock.now = ScrapeTask.objects.get().run_at
-        scrape(task_id, engine)
+        scrape([task_id], engine)
         engine.outcomes.flush(now=clock.now)
         assert breakers.windows(since=later(-60))[source.pk] == CallWindow(2, 2, 1, bad_seconds=10)
 
@@ -416,12 +416,12 @@ class TestWhatCounts:
         evaluate_source_breakers(NOW)
         ref = make_ref(source=source)
         engine = engine_with(payload_of(ref))
-        scrape(open_task(ref), engine)
+        scrape([open_task(ref)], engine)
         clock.now = later(3)
         task_id = open_task(ref, at=clock.now)
         engine.reader = ScriptedReader(payload_of(ref, at=clock.now))
         with CaptureQueriesContext(connection) as seen:
-            scrape(task_id, engine)
+            scrape([task_id], engine)
         statements = [query["sql"] for query in seen if "scraping_breaker" in query["sql"] or "outcome" in query["sql"]]
         assert [sql.split()[0] for sql in statements] == [
             "SELECT",
@@ -443,7 +443,7 @@ class TestStretchedTimeouts:
         engine = engine_with(error)
         engine.reader = reader
         with patch.object(reader, "scorecard", noted):
-            scrape(task_id, engine)
+            scrape([task_id], engine)
         return seen[0]
 
     @pytest.mark.requirement("FR-021")

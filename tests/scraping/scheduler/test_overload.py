@@ -298,7 +298,7 @@ def test_keeps_every_limit_of_a_source_under_random_load(
             done, held = held[:2], held[2:]
             for claim in done:
                 if chance.random() > 0.05:  # else the worker is gone without a word
-                    run(claim, engine)
+                    run([claim], engine)
             rescue_expired(clock.now)
             if chance.random() < 0.3:  # a person resumes a match, or its scraper is restarted
                 MatchRef.objects.exclude(tasks__state=TaskState.DEAD).update(next_poll_at=clock.now)

@@ -228,7 +228,7 @@ class TestBudget:
     def test_a_spent_budget_postpones_a_match_without_charge(self) -> None:
         ref = make_ref()
         task_id, until = open_task(ref), NOW + timedelta(minutes=1)
-        scrape(task_id, engine_with(OverBudget("crex has used up its traffic of today", until=until)))
+        scrape([task_id], engine_with(OverBudget("crex has used up its traffic of today", until=until)))
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.state, task.run_at, task.charged_attempts) == (TaskState.PENDING, until, 0)
         assert not ref.match.errors.exists()

@@ -32,7 +32,7 @@ from scraping.reading.reader import BatchResult, Reader, Target
 from scraping.readings import Reading, ReadMode
 from scraping.recovery import breakers
 from scraping.signals import match_updated
-from scraping.worker.batch import poll
+from scraping.worker import unchanged
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from tests.factories import make_ref, make_source, make_unread_match
@@ -50,14 +50,6 @@ class BatchStub(Reader):
     def __init__(self, outcomes: Mapping[int, Outcome], before: Callable[[], None] = lambda: None) -> None:
         self.outcomes = dict(outcomes)
         self.before = before
-
-    def scorecard(self, target: Target) -> tuple[Reading, Payload]:
-        brought = self._bring(0, target)
-        if brought.error is not None:
-            raise brought.error
-        assert brought.reading is not None
-        assert brought.payload is not None
-        return brought.reading, brought.payload
 
     def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
         found = [self._bring(number, target) for number, target in enumerate(targets)]
@@ -98,7 +90,7 @@ def open_all(refs: Sequence[MatchRef]) -> list[int]:
 
 def poll_all(refs: Sequence[MatchRef], engine: Engine) -> list[ScrapeTask]:
     ids = open_all(refs)
-    poll(ids, engine)
+    scrape(ids, engine)
     assert engine.held_tasks() == []
     return list(ScrapeTask.objects.filter(pk__in=ids).order_by("pk"))
 
@@ -127,15 +119,16 @@ class TestUnchanged:
         assert Scraper.objects.get(ref=refs[0]).total_updates == 2
         assert MatchEvent.objects.filter(match=after).count() == 2
 
-    def test_equals_the_write_of_a_single_poll(self) -> None:
+    def test_equals_the_write_of_a_changed_poll(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The short way must leave every column as the long way does."""
         together, alone = live_refs(2)
         engine = engine_for([together, alone])
         poll_all([together, alone], engine)
         (task_id,) = open_all([together])
-        poll([task_id], engine)
+        scrape([task_id], engine)
         (other_id,) = open_all([alone])
-        scrape(other_id, engine)
+        monkeypatch.setattr(unchanged, "is_unchanged", lambda *_, **__: False)
+        scrape([other_id], engine)
         times = ("id", "captured_at", "next_poll_at", "read_mode_since", "created_at", "source_event_id", "url")
         ids = ("match_id", "ref_id", "scraper_id", "start_time", "last_update_time", "name", "last_state_change")
         spent = ("latency_total_ms", "last_latency_ms", "last_scraper_update", "last_changed_at", "provenance")
@@ -153,7 +146,7 @@ class TestUnchanged:
             with CaptureQueriesContext(
                 connection,
             ) as queries:
-                poll(ids, engine)
+                scrape(ids, engine)
             return len(queries)
 
         few, many = statements(4), statements(40)
@@ -284,7 +277,7 @@ class TestFailureOfOne:
         poll_all(refs, engine)
         outcomes_of(engine)[refs[0].pk] = good
         ScrapeTask.objects.filter(state=TaskState.PENDING).update(run_at=timezone.now())
-        poll(list(ScrapeTask.objects.filter(state=TaskState.PENDING).values_list("pk", flat=True)), engine)
+        scrape(list(ScrapeTask.objects.filter(state=TaskState.PENDING).values_list("pk", flat=True)), engine)
         assert Scraper.objects.get(ref=refs[0]).error_count == 0
         assert Breaker.objects.get(ref=refs[0]).failure_count == 0
 
@@ -296,7 +289,7 @@ class TestFailureOfOne:
         assert isinstance(engine.reader, BatchStub)
         engine.reader.before = lambda: ScrapeTask.objects.filter(pk=ids[1]).update(fence=9) and None
         before = MatchRef.objects.get(pk=refs[1].pk).captured_at
-        poll(ids, engine)
+        scrape(ids, engine)
         assert states(ScrapeTask.objects.filter(pk__in=ids).order_by("pk")) == [  # type: ignore[arg-type]
             TaskState.SUCCESS,
             TaskState.EXECUTING,
@@ -362,5 +355,5 @@ class TestClaimingMany:
         new = [journal.NewTask(ref.source_id, ref.pk, kind, 0, run_at=now)
                for ref, kind in zip(refs, (Resource.SCORECARD, Resource.FULL), strict=True)]  # fmt: skip
         ids = [task.task_id for task in journal.open_new(new, now=now)]
-        poll(ids, engine)
+        scrape(ids, engine)
         assert not ScrapeTask.objects.filter(pk__in=ids, state=TaskState.EXECUTING).exists()

@@ -125,7 +125,7 @@ class TestErrorClasses:
         policy = replace(POLICIES, breaker=replace(POLICIES.breaker, failure_threshold=99))
         for number in range(1, 6):
             task_id = task.pk if task else open_task(ref)
-            scrape(task_id, engine_with(Transient("502"), policies=policy))
+            scrape([task_id], engine_with(Transient("502"), policies=policy))
             task = ScrapeTask.objects.get(pk=task_id)
             assert task.attempt == number
             waits.append((task.run_at - clock.now).total_seconds())
@@ -144,7 +144,7 @@ class TestErrorClasses:
         assert ScrapeError.objects.latest("pk").evidence == "<html>something else</html>"
 
     def test_an_unknown_pair_of_task_and_reader_never_raises(self, ref: MatchRef, clock: Clock) -> None:
-        scrape(10**9, engine_with(ValueError("never read")))
+        scrape([10**9], engine_with(ValueError("never read")))
 
 
 class TestOurOwnFaults:
@@ -290,7 +290,7 @@ class TestStaleFence:
     @pytest.mark.parametrize("outcome", ["a reading", "an error", "gone"])
     def test_writes_nothing(self, ref: MatchRef, clock: Clock, outcome: str) -> None:
         outcomes = {"a reading": payload_of(ref), "an error": Transient("502"), "gone": Gone("404")}
-        scrape(open_task(ref), engine_with(outcomes[outcome], before=self.lose_the_lease(ref, clock)))
+        scrape([open_task(ref)], engine_with(outcomes[outcome], before=self.lose_the_lease(ref, clock)))
         task = ScrapeTask.objects.get()
         assert (task.state, task.worker_id, task.fence) == (TaskState.EXECUTING, "w-2", 2)
         assert not Snapshot.objects.exists()
@@ -316,7 +316,7 @@ class TestBreaker:
 
     def test_a_retry_waits_for_the_open_breaker(self, ref: MatchRef, clock: Clock) -> None:
         policy = replace(POLICIES, breaker=replace(POLICIES.breaker, failure_threshold=1))
-        scrape(open_task(ref), engine_with(Transient("502"), policies=policy))
+        scrape([open_task(ref)], engine_with(Transient("502"), policies=policy))
         assert ScrapeTask.objects.get().run_at == later(60)
 
     def test_closes_after_five_successful_probes(self, ref: MatchRef, clock: Clock) -> None:
@@ -378,14 +378,14 @@ class TestBreaker:
             name="x", ref=ref, state="OPEN", open_until=later(60), last_state_change=NOW, failure_count=5
         )
         engine = engine_with(payload_of(ref))
-        scrape(task_id, engine)
+        scrape([task_id], engine)
         task = ScrapeTask.objects.get()
         assert (task.state, task.run_at, task.attempt, task.charged_attempts) == ("PENDING", later(60), 0, 0)
         assert isinstance(engine.reader, ScriptedReader)
         assert engine.reader.reads == 0
         assert (Breaker.objects.get().total_rejections, Breaker.objects.get().total_calls) == (1, 0)
         clock.forward(60)
-        scrape(task_id, engine)
+        scrape([task_id], engine)
         assert (ScrapeTask.objects.get().state, Breaker.objects.get().state) == ("SUCCESS", "HALF_OPEN")
 
     def test_leaves_other_matches_alone(self, ref: MatchRef, clock: Clock) -> None:
@@ -471,7 +471,7 @@ class TestPausedByFailures:
             lifecycle.pause(match_id=ref.match_id, until=later(3600), reason="rain", actor="anna", now=clock.now)
 
         task_id = open_task(ref, at=clock.now)
-        scrape(task_id, engine_with(ValueError("a bug"), before=pause))
+        scrape([task_id], engine_with(ValueError("a bug"), before=pause))
         assert ScrapeTask.objects.get(pk=task_id).state == TaskState.DEAD
         assert (Match.objects.get().pause_until, Match.objects.get().scraper_status) == (later(3600), "stopped")
 
@@ -483,7 +483,7 @@ class TestPausedByFailures:
         def other_failure() -> None:
             attempt(other, clock, ValueError("a bug there"))
 
-        scrape(open_task(ref), engine_with(ValueError("a bug"), before=other_failure))
+        scrape([open_task(ref)], engine_with(ValueError("a bug"), before=other_failure))
         match = Match.objects.get()
         assert (match.consecutive_failure_count, match.total_failures) == (2, 2)
         assert match.scraper_status == ScraperStatus.ERROR
@@ -610,7 +610,7 @@ class TestEngine:
         seen: list[list[int]] = []
         engine = engine_with(payload_of(ref))
         engine.reader = ScriptedReader(payload_of(ref), before=lambda: seen.append(engine.held_tasks()))
-        scrape(task_id, engine)
+        scrape([task_id], engine)
         assert (seen, engine.held_tasks()) == ([[task_id]], [])
 
     def test_releasing_an_old_claim_keeps_the_new_one(self, ref: MatchRef, clock: Clock) -> None:

@@ -84,7 +84,7 @@ def discover(source: Source, failing: Mapping[int, Exception] | None = None) -> 
     task = ScrapeTask.objects.filter(resource=Resource.DISCOVERY).latest("pk")
     claim = journal.claim(task.pk, worker_id="w-1", lease_seconds=LEASE_SECONDS, now=now)
     assert claim is not None
-    scrape.run(claim, Engine(worker_id="w-1", reader=reader, policies=POLICIES))
+    scrape.run([claim], Engine(worker_id="w-1", reader=reader, policies=POLICIES))
     task.refresh_from_db()
     assert task.state == TaskState.SUCCESS
     return reader

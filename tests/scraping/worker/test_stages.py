@@ -21,7 +21,7 @@ def stages_of(*outcomes: Outcome) -> list[Stage]:
     seen: list[Stage] = []
     progress = engine.progress
     engine.progress = lambda claim, stage: (seen.append(stage), progress(claim, stage))[1]  # type: ignore[method-assign]
-    scrape(open_task(ref), engine)
+    scrape([open_task(ref)], engine)
     return seen
 
 
