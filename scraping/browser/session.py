@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from playwright.async_api import Browser, BrowserContext, Page, ProxySettings, Response
@@ -43,6 +43,24 @@ CONNECTION_REFUSED = "ERR_SOCKS_CONNECTION_FAILED"  # Chromium's error where the
 ReadListener = Callable[["Session", "Reading | ScrapingError", float], None]
 
 
+@dataclass
+class SessionRecord:
+    """The data of a session for its row; the proxy by its hash."""
+
+    session_id: str
+    source: str
+    proxy_hash: str
+    geo: str
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    last_used_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ended_at: datetime | None = None
+    end_reason: str = ""
+    successes: int = 0
+    failures: int = 0
+    bytes_in: int = 0
+    quarantined_until: datetime | None = None
+
+
 class Session:
     """Lives on the loop thread."""
 
@@ -59,13 +77,12 @@ class Session:
     ) -> None:
         self.site, self.host, self.session_id, self.profile, self.proxy = site, host, session_id, profile, proxy
         self.created_at = created_at  # monotonic
-        self.opened_at = self.last_used_at = datetime.now(UTC)
+        self.record = SessionRecord(session_id, site.key, proxy.hash if proxy else "", proxy.country if proxy else "")
         self.generation = 0  # of the browser that the context is in
         self.page_count = 0
         self.is_warm = False  # a visit has succeeded: direct reads have the cookies that they need
         self.is_dropped = False  # no new reads; reads under way may finish
         self.is_worn = False  # the next visit replaces it
-        self.successes = self.failures = self.bytes_in = 0
         options, upstream = host.options, proxy.url if proxy else None
         self.client = DirectClient(
             site,
@@ -94,14 +111,6 @@ class Session:
     def has_attached_pages(self) -> bool:
         """Whether pages are open that stay open between reads."""
         return self.page_count > self._visits
-
-    @property
-    def proxy_hash(self) -> str:
-        return self.proxy.hash if self.proxy else ""
-
-    @property
-    def geo(self) -> str:
-        return self.proxy.country if self.proxy else ""
 
     async def wait_idle(self, seconds: float) -> None:
         """Waits until no read is under way, at most this long."""
@@ -172,17 +181,17 @@ class Session:
         try:
             result = replace(await reading, session_id=self.session_id)
         except ScrapingError as error:
-            self.failures += 1
+            self.record.failures += 1
             self._on_read(self, error, began)
             raise
         else:
-            self.successes += is_success(result)
-            self.failures += not is_success(result)
-            self.bytes_in += result.bytes_in
+            self.record.successes += is_success(result)
+            self.record.failures += not is_success(result)
+            self.record.bytes_in += result.bytes_in
             self._on_read(self, result, began)
             return result
         finally:
-            self.last_used_at = datetime.now(UTC)
+            self.record.last_used_at = datetime.now(UTC)
             self._in_use -= 1
             if not self._in_use:
                 self._idle.set()

@@ -13,7 +13,6 @@ import secrets
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from prometheus_client import Counter, Gauge
@@ -27,7 +26,7 @@ from scraping.browser.egress.upstream_proxies import (
 )
 from scraping.browser.host import BrowserHost
 from scraping.browser.profile import profile_for
-from scraping.browser.session import Session, is_success
+from scraping.browser.session import Session, SessionRecord, is_success
 from scraping.errors import ScrapingError
 from scraping.readings import Reading, Site
 
@@ -43,24 +42,6 @@ _all_quarantined = Counter(
     "scraper_proxies_exhausted", "Sessions that used a proxy in quarantine because all of them were.", ["source"]
 )
 _quarantined = Gauge("scraper_proxies_quarantined", "Proxies in quarantine at a source.", ["source"])
-
-
-@dataclass(frozen=True)
-class SessionRecord:
-    """The data of a session for its row; the proxy by its hash."""
-
-    session_id: str
-    source: str
-    proxy_hash: str
-    geo: str
-    created_at: datetime
-    last_used_at: datetime
-    ended_at: datetime | None
-    end_reason: str
-    successes: int
-    failures: int
-    bytes_in: int
-    quarantined_until: datetime | None
 
 
 class Sessions:
@@ -150,7 +131,7 @@ class Sessions:
         until: float | None = None
         if cause is not None and cause_of(cause) is not FailureCause.NO_ANSWER:  # which `_on_read` has reported
             pool = self._pools[session.site.key]
-            until = pool.failed(session.proxy_hash, cause_of(cause), self._clock()).quarantined_until
+            until = pool.failed(session.record.proxy_hash, cause_of(cause), self._clock()).quarantined_until
         self._end(session, cause, reason, until)
 
     def _end(self, session: Session, cause: ScrapingError | None, reason: str, until: float | None) -> None:
@@ -164,7 +145,11 @@ class Sessions:
         end_reason = error_label(cause) or label
         _ended.labels(key, label).inc()
         _quarantined.labels(key).set(self._pools[key].quarantined_count(self._clock()))
-        self._ended.append(self._record(session, end_reason=end_reason, until=until))
+        record, now = session.record, datetime.now(UTC)
+        record.ended_at, record.end_reason = now, end_reason
+        if until is not None:
+            record.quarantined_until = now + timedelta(seconds=until - self._clock())
+        self._ended.append(record)
         logger.log(
             logging.INFO if cause is None else logging.WARNING,
             "Session at %s ended (%s); the next visit opens another",
@@ -203,7 +188,7 @@ class Sessions:
         ended = tuple(self._ended)
         ended_ids = {record.session_id for record in ended}
         running = [one for one in tuple(self._open.values()) if not one.is_dropped and one.session_id not in ended_ids]
-        return [*ended, *(self._record(session) for session in running)]
+        return [*ended, *(session.record for session in running)]
 
     def written(self, records: list[SessionRecord]) -> None:
         for record in records:
@@ -234,7 +219,7 @@ class Sessions:
             on_read=self._on_read,
         )
         self._open[session_id] = session
-        _opened.labels(site.key, session.geo).inc()
+        _opened.labels(site.key, session.record.geo).inc()
         if is_quarantined:
             _all_quarantined.labels(site.key).inc()
             logger.warning(
@@ -254,34 +239,17 @@ class Sessions:
         pool = self._pools[key]
         if isinstance(outcome, ScrapingError):
             if cause_of(outcome) is FailureCause.NO_ANSWER:
-                consequence = pool.failed(session.proxy_hash, FailureCause.NO_ANSWER, now, began=began)
+                consequence = pool.failed(session.record.proxy_hash, FailureCause.NO_ANSWER, now, began=began)
                 if consequence.rotates:
                     self._end(session, outcome, "", consequence.quarantined_until)
         elif is_success(outcome):
             if session.proxy is not None:
-                pool.succeeded(session.proxy_hash, now)
+                pool.succeeded(session.record.proxy_hash, now)
             if session.is_warm and self._successors.get(key) is session:
                 del self._successors[key]
                 old, self._by_site[key] = self._by_site.get(key), session
                 if old is not None:
                     self.drop(old, reason="renewed")
-
-    def _record(self, session: Session, *, end_reason: str = "", until: float | None = None) -> SessionRecord:
-        now = datetime.now(UTC)
-        return SessionRecord(
-            session_id=session.session_id,
-            source=session.site.key,
-            proxy_hash=session.proxy_hash,
-            geo=session.geo,
-            created_at=session.opened_at,
-            last_used_at=session.last_used_at,
-            ended_at=now if end_reason else None,
-            end_reason=end_reason,
-            successes=session.successes,
-            failures=session.failures,
-            bytes_in=session.bytes_in,
-            quarantined_until=now + timedelta(seconds=until - self._clock()) if until is not None else None,
-        )
 
     def _drop_site(self, key: str, reason: str) -> None:
         for table in (self._by_site, self._successors):
@@ -306,6 +274,6 @@ def _log_fields(session: Session) -> dict[str, str]:
     return {
         "source": session.site.key,
         "session_id": session.session_id,
-        "proxy": session.proxy_hash,
-        "geo": session.geo,
+        "proxy": session.record.proxy_hash,
+        "geo": session.record.geo,
     }

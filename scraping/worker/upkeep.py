@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 
 from scraping.browser.health import LaunchCause
-from scraping.browser.sessions import SessionRecord, Sessions
+from scraping.browser.session import SessionRecord
+from scraping.browser.sessions import Sessions
 from scraping.models import OrderKind, ProxySession, Source, WorkerOrder
 from scraping.reading.tokens import Tokens
 from scraping.recovery import worker_commands

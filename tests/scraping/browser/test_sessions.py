@@ -19,8 +19,8 @@ from scraping.browser.cookies import (
     replace_cookies,
 )
 from scraping.browser.egress.upstream_proxies import ProxyPlan
-from scraping.browser.session import Session
-from scraping.browser.sessions import SessionRecord, Sessions
+from scraping.browser.session import Session, SessionRecord
+from scraping.browser.sessions import Sessions
 from scraping.errors import Blocked
 from scraping.models import ProxySession
 from scraping.reading.reader import Reader, Target
