@@ -88,10 +88,6 @@ class OutageKeeper(threading.Thread):
     def is_away(self) -> bool:
         return self._away.is_set()
 
-    def stored(self, match: HeldMatch, payload: Payload, *, interval_seconds: float) -> None:
-        """Records the reading that the database has; in an outage only readings that differ from it are spooled."""
-        self.matches.stored(match, payload, interval_seconds=interval_seconds, now=time.monotonic())
-
     def not_stored(self, match: HeldMatch, payload: Payload) -> None:
         """Spools a reading that the database did not accept."""
         interval = self._policies.pace.baseline_seconds

@@ -1,6 +1,7 @@
-"""The matches that a worker polls on during an outage of the database, and the comparison of their readings.
+"""The matches that a worker read lately, with the payload of each that the database has.
 
-These are the matches it read lately, with the facts that reading them without a database needs.
+An equal reading is written by short statements. During an outage of the database the worker polls these matches on,
+and spools the readings that differ.
 """
 
 from __future__ import annotations
@@ -63,14 +64,22 @@ class PolledMatch:
 
 
 class PolledMatches(dict[int, PolledMatch]):
-    """The matches by the id of their ref. Task threads add to it, the keeper polls from it; each step is atomic."""
+    """The matches by the id of their ref. Task threads add to it, the outage keeper polls from it and removes old ones.
+
+    Each step is atomic.
+    """
 
     def get_or_add(self, match: HeldMatch, *, interval_seconds: float, now: float) -> PolledMatch:
         return self.setdefault(match.ref_id, PolledMatch(match, interval_seconds, now))
 
-    def stored(self, match: HeldMatch, payload: Payload, *, interval_seconds: float, now: float) -> None:
-        """Sets the reading of the match that the database has."""
+    def stored(self, match: HeldMatch, payload: Payload | None, *, interval_seconds: float, now: float) -> None:
+        """Sets the payload of the match that the database has; None: it has the same as before."""
+        payload = payload or self.last_payload(match.ref_id)
         self[match.ref_id] = PolledMatch(match, interval_seconds, now, last=payload)
+
+    def last_payload(self, ref_id: int) -> Payload | None:
+        polled = self.get(ref_id)
+        return polled.last if polled is not None else None
 
     def forget_old(self, now: float) -> None:
         """Outside an outage: removes the matches that other workers read now."""

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from cachetools import LRUCache
 from django.utils import timezone
 from structlog.contextvars import bind_contextvars
 
@@ -19,7 +18,7 @@ from scraping.errors import NotStored
 from scraping.journal import Claim
 from scraping.models import MatchLifecycle, MatchRef, ScraperStatus, Source, Stage
 from scraping.outage.keeper import OutageKeeper
-from scraping.payloads import Payload
+from scraping.outage.polled_matches import PolledMatches
 from scraping.reading.reader import Reader, Target
 from scraping.readings import RefInfo
 from scraping.recovery import breakers
@@ -29,7 +28,6 @@ from scraping.stats.read_stats import ReadStats
 from scraping.stats.traffic import EARLIER, budgets, midnight_after
 from scraping.worker.upkeep import DiskGuard
 
-MAX_LAST_PAYLOADS = 2000
 QUIET_POLLS = 12
 BUDGET_RECHECK_SECONDS = 60.0  # then a raised traffic budget takes effect
 # After a pause, a silence or failed tasks nothing that was cached for the match is used.
@@ -58,6 +56,7 @@ class Engine:
     ) -> None:
         self.worker_id = worker_id
         self.keeper = keeper
+        self.matches = keeper.matches if keeper is not None else PolledMatches()
         self.disk = disk
         self.reader = reader
         self.policies = policies
@@ -65,7 +64,6 @@ class Engine:
         self.outcomes = Outcomes()
         self.read_stats = read_stats or ReadStats()
         self.traffic = TrafficBudgets()
-        self._last_payloads: LRUCache[int, Payload] = LRUCache(MAX_LAST_PAYLOADS)
         self._held: dict[tuple[int, int], HeldTask] = {}  # by task and fence
         self._lock = threading.Lock()
 
@@ -90,19 +88,6 @@ class Engine:
         if isinstance(error, NotStored):
             self.keeper.not_stored(error.match, error.payload)
         self.keeper.lost(error)
-
-    def stop_outage_reads(self, ref_id: int) -> None:
-        """The breaker of this match is open: it is not read during an outage of the database either."""
-        if self.keeper is not None:
-            self.keeper.matches.pop(ref_id, None)
-
-    def last_payload(self, ref_id: int) -> Payload | None:
-        with self._lock:
-            return self._last_payloads.get(ref_id)
-
-    def set_last_payload(self, ref_id: int, payload: Payload) -> None:
-        with self._lock:
-            self._last_payloads[ref_id] = payload
 
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:

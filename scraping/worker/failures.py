@@ -129,7 +129,7 @@ def _count(
     if scraper:
         scrapers.record_error(scraper.pk, interval=planned.seconds)
     if view.state == OPEN and view.open_until:
-        engine.stop_outage_reads(ref.pk)
+        engine.matches.pop(ref.pk, None)  # not read during an outage of the database either
         poll_times.set_next_poll(ref, max(planned.at, view.open_until))
         decision = _not_before(view.open_until, decision)
     ref.save(update_fields=poll_times.COLUMNS)

@@ -9,6 +9,7 @@ only (failures.py). The other resources are in match_tasks.py and list_tasks.py.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import Context, copy_context
@@ -159,7 +160,7 @@ def _commit(read: Sequence[ReadPoll], engine: Engine) -> None:
     same: list[UnchangedReading] = []
     others: list[ReadPoll] = []
     for one in read:
-        last = engine.last_payload(one.ref.pk)
+        last = engine.matches.last_payload(one.ref.pk)
         if unchanged.is_unchanged(one.claim, one.ref, one.payload, last, mode=one.reading.mode.value):
             same.append(unchanged.plan(one.claim, one.ref, one.payload, pace=engine.policies.pace, now=now))
         else:
@@ -186,15 +187,13 @@ def _commit_unchanged(same: Sequence[UnchangedReading], engine: Engine, now: dat
     except DATABASE_AWAY as error:
         for one in same:
             why = f"the database did not accept it: {error}"
-            engine.lost_store(NotStored(why, match=held_match(one.ref), payload=one.payload))
+            engine.lost_store(NotStored(why, match=_held(one.ref), payload=one.payload))
         return True
     except DatabaseError as error:
         logger.warning("Written one by one: %s", error, extra={"action": "wave_split"})
         return False
     for one in same:
-        engine.set_last_payload(one.ref.pk, one.payload)
-        if engine.keeper is not None:
-            engine.keeper.stored(held_match(one.ref), one.payload, interval_seconds=one.next_poll.seconds)
+        _set_stored(one.ref, one.payload, one.next_poll.seconds, engine)
         engine.outcomes.count(one.claim.source_id, now=now)
         engine.release(one.claim)
     return True
@@ -208,7 +207,7 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
         check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
-    with evidence_from(reading), _spooled_if_not_stored(ref, payload, engine), journal.finishing(claim, now=now):
+    with evidence_from(reading), _spooled_if_not_stored(ref, payload), journal.finishing(claim, now=now):
         attempt = ingest.Attempt(
             claim.worker_id,
             payload.captured_at,
@@ -223,8 +222,7 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
         if ingested.is_milestone and not payload.is_partial_state:  # a partial source has no more to read
             endings.sync_at_milestone(ref, now=now)
     engine.progress(claim, Stage.PERSISTED)
-    if ingested.is_taken:
-        engine.set_last_payload(ref.pk, payload)
+    _set_stored(ref, payload if ingested.is_taken else None, ref.polling_interval_seconds, engine)
     logger.debug(
         "Match %s read", ref.key, extra={"action": "match_read", "match_id": ref.key, "mode": reading.mode.value,
         "bytes_in": reading.bytes_in, "duration_ms": reading.duration_ms, "sequence": ingested.sequence}
@@ -232,18 +230,19 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
 
 
 @contextmanager
-def _spooled_if_not_stored(ref: MatchRef, payload: Payload, engine: Engine) -> Iterator[None]:
+def _spooled_if_not_stored(ref: MatchRef, payload: Payload) -> Iterator[None]:
     """Around a commit: the error of an unreachable database carries the payload, so that it can be spooled."""
-    match = held_match(ref)
     try:
         yield
     except DATABASE_AWAY as error:
-        raise NotStored(f"the database did not accept it: {error}", match=match, payload=payload) from error
-    if engine.keeper is not None:
-        engine.keeper.stored(match, payload, interval_seconds=ref.polling_interval_seconds)
+        raise NotStored(f"the database did not accept it: {error}", match=_held(ref), payload=payload) from error
 
 
-def held_match(ref: MatchRef) -> HeldMatch:
+def _set_stored(ref: MatchRef, payload: Payload | None, interval_seconds: float, engine: Engine) -> None:
+    engine.matches.stored(_held(ref), payload, interval_seconds=interval_seconds, now=time.monotonic())
+
+
+def _held(ref: MatchRef) -> HeldMatch:
     """Returns the facts that reading this match needs while the database is unreachable."""
     return HeldMatch(
         ref_id=ref.pk,
