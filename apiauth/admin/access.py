@@ -80,7 +80,6 @@ class KeyInline(HistoryInline):
     model = ApiKey
     fk_name = "consumer"
     fields = ("to_key", "label", "shown_state", "shown_scopes", "created_at", "expires_at", "last_used_at")
-    readonly_fields = fields
     ordering = ("-created_at",)
     verbose_name_plural = "keys"
     to_key = column("prefix", _link_to_key)
@@ -180,7 +179,6 @@ class ApiKeyAdmin(HistoryAdmin):
         *("prefix", "consumer", "label", "shown_state", "shown_scopes", "created_at", "expires_at", "last_used_at"),
         *("replaced_by", "revoked_at", "revoke_reason"),
     )
-    readonly_fields = ("shown_state", "shown_scopes")
     actions = ("revoke_selected",)
     actions_detail = ("rotate_one", "revoke_one")
     none_yet = "No keys yet. Open a consumer, and issue one for it."

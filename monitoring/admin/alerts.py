@@ -21,7 +21,7 @@ from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.channels import configured
 from monitoring.alerts.registry import acknowledge, mute, unmute
 from monitoring.models import Alert, AlertMessage, Severity
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, column, json_column, presence_filter, span
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, column, presence_filter, span
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 from victoryline.lib.operators import OperationRefused
 
@@ -116,12 +116,8 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
     date_hierarchy = "opened_at"
     fieldsets = (
         (None, {"fields": ("summary", "severity", "state", "what_is_safe", "what_to_do", "see_also")}),
-        ("Seen", {"fields": ("key", "opened_at", "last_seen_at", "closed_at", "count", "shown_detail")}),
+        ("Seen", {"fields": ("key", "opened_at", "last_seen_at", "closed_at", "count", "detail")}),
         ("Notifications", {"fields": ("shown_notified", "told_over_at", "shown_handling", "shown_messages")}),
-    )
-    readonly_fields = (
-        *("state", "what_is_safe", "what_to_do", "see_also", "shown_detail"),
-        *("shown_notified", "shown_handling", "shown_messages"),
     )
     operate_permission = "monitoring.change_alert"
     operated_noun = ("alert", "alerts")
@@ -174,7 +170,6 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
     what_is_safe = column("what is safe", lambda alert: kind_of(alert.key).safe)
     what_to_do = column("what to do", lambda alert: kind_of(alert.key).action)
     see_also = column("see also", _see_also)
-    shown_detail = json_column("detail")
     shown_messages = column("messages", _messages_of)
 
 
@@ -211,14 +206,12 @@ class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
         "severity",
     )
     search_fields = ("subject", "error")
-    ordering = ("-id",)
     date_hierarchy = "created_at"
     fieldsets = (
         (None, {"fields": ("subject", "channel", "severity", "state", "error", "shown_alerts")}),
         ("Times", {"fields": ("created_at", "attempts", "next_attempt_at", "sent_at", "given_up_at")}),
-        ("Document", {"fields": ("shown_document",)}),
+        ("Document", {"fields": ("document",)}),
     )
-    readonly_fields = ("state", "shown_alerts", "shown_document")
     operate_permission = "monitoring.change_alertmessage"
     operated_noun = ("message", "messages")
     operator_actions = (
@@ -249,4 +242,3 @@ class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
         "alerts",
         lambda message: _links((_page_of(alert), alert.summary) for alert in message.alerts.all()[:MAX_ALERTS]),
     )
-    shown_document = json_column("document")

@@ -21,7 +21,7 @@ from django.utils.html import format_html
 from monitoring.audit import ACTIONS
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog
 from scraping.models import Match
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, column, json_column
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, column
 
 GRADE_COLOURS = {
     Grade.HEALTHY.value: GOOD,
@@ -207,8 +207,10 @@ class AuditEntryAdmin(HistoryAdmin):
     search_fields = ("actor", "action_type", "target", "trigger_condition")
     ordering = ("-timestamp",)
     date_hierarchy = "timestamp"
-    exclude = ("metadata", "before", "after", "match", "target", "outcome")
-    readonly_fields = ("shown_target", "shown_outcome", "change", "shown_before", "shown_after", "shown_metadata")
+    fields = (
+        *("timestamp", "actor", "action_type", "trigger_condition", "duration_seconds", "judged_at", "shown_target"),
+        *("shown_outcome", "change", "before", "after", "metadata"),
+    )
     none_yet = "Every action of operators and of the system is recorded here, with its outcome."
 
     shown_action = column("action", lambda entry: action_label(entry.action_type), ordering="action_type")
@@ -220,9 +222,6 @@ class AuditEntryAdmin(HistoryAdmin):
         lambda entry: f"{entry.duration_seconds:.1f} s" if entry.duration_seconds else "-",
         ordering="duration_seconds",
     )
-    shown_before = json_column("before")
-    shown_after = json_column("after")
-    shown_metadata = json_column("metadata")
 
 
 @admin.register(GradeChange)
@@ -252,4 +251,3 @@ class HealthLogAdmin(HistoryAdmin):
     list_filter = ("health_status",)
     joined = ("match",)
     search_fields = ("match__title", "scraper_id")
-    ordering = ("-id",)

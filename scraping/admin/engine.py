@@ -224,7 +224,6 @@ class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
             run=for_each(lambda pk, call: breakers.probe_now(_breaker(pk), actor=call.actor, now=call.now)),
         ),
     )
-    readonly_fields = ("shown_state", "until", "permits", "lately")
     counters = (
         "failure_count", "success_count", "total_calls", "total_successes", "total_failures", "total_rejections",
         "total_opens", "last_failure_time", "last_state_change",

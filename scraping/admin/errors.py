@@ -30,7 +30,6 @@ class ErrorGroupAdmin(OperatorActionsMixin, HistoryAdmin):
     joined = ("source",)
     search_fields = ("sample_message", "error_type", "fingerprint")
     ordering = ("-last_seen_at",)
-    readonly_fields = ("shown_sample", "open_dead", "members", "shown_fingerprint")
     fields = (
         "source", "error_class", "error_type", "shown_sample", "count", "open_dead", "members", "first_seen_at",
         "last_seen_at", "shown_fingerprint",
@@ -87,7 +86,6 @@ class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
     list_filter = ("error_class", "error_type", "resolved", "resolution_method")
     joined = ("match",)
     search_fields = ("error_message", "error_type", "match__title", "url")
-    ordering = ("-id",)
     operate_permission = "scraping.change_scrapeerror"
     operated_noun = ("error", "errors")
     operator_actions = (
@@ -103,9 +101,6 @@ class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
     facts = (
         "timestamp", "match", "task", "error_class", "error_type", "shown_message", "url", "operation", "http_status",
         "retry_attempt", "scraper_id",
-    )  # fmt: skip
-    readonly_fields = (
-        "shown_message", "shown_stack", "shown_evidence", "shown_files", "shown_group", "shown_resolution",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": facts}),

@@ -76,7 +76,6 @@ class EvidenceAdmin(HistoryAdmin):
     search_fields = ("path", "error__error_message", "error__match__title")
     ordering = ("-created_at",)
     fields = ("error", "match", "kind", "path", "size", "is_truncated", "created_at", "files", "content")
-    readonly_fields = ("match", "size", "files", "content")
     match = column("match", lambda row: row.error.match or "-")
     error_message = column("error", lambda row: row.error.error_message[:120] or "-")
     size = column("size", size_of, ordering="size_bytes")

@@ -29,7 +29,6 @@ from victoryline.lib.admin import (
     HistoryAdmin,
     after_dialog,
     column,
-    json_column,
     username,
 )
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin
@@ -180,14 +179,12 @@ class ScrapeJobAdmin(OperatorActionsMixin, HistoryAdmin):
     )
     change_form_before_template = "admin/scraping/job.html"
     fields = (
-        "name", "kind", "source", "requested_by", "shown_parameters", "created_at", "discovered_at", "finished_at",
+        "name", "kind", "source", "requested_by", "parameters", "created_at", "discovered_at", "finished_at",
     )  # fmt: skip
-    readonly_fields = ("shown_parameters",)
     shown_state = column(
         "state", lambda job: "-" if job.kind == JobKind.WATCH else _view(job).state.value, label=STATE_COLOURS
     )
     shown_progress = column("progress", _progress)
-    shown_parameters = json_column("parameters")
 
     class Media:
         js = ("victoryline/job.js",)
@@ -253,7 +250,6 @@ class JobItemAdmin(HistoryAdmin):
     list_filter = ("outcome",)
     joined = ("ref__source", "job", "task")
     search_fields = ("=job__id", "ref__source_event_id", "ref__match__title")
-    ordering = ("-id",)
 
 
 @admin.register(Submission)
@@ -266,13 +262,9 @@ class SubmissionAdmin(HistoryAdmin):
     list_filter = ("state", "sender_name")
     joined = ("ref__match", "ref__source")
     search_fields = ("submission_id", "sender", "sender_name", "idempotency_key", "reason", "ref__match__title")
-    ordering = ("-id",)
     fields = (
         "submission_id", "sender_name", "sender", "idempotency_key", "match", "ref", "task", "shown_state", "reason",
-        "created_at", "finished_at", "shown_result", "shown_body",
+        "created_at", "finished_at", "result", "body",
     )  # fmt: skip
-    readonly_fields = ("match", "shown_state", "shown_result", "shown_body")
     match = column("match", lambda submission: submission.ref.match, ordering="ref__match__title")
     shown_state = column("state", lambda submission: submission.state, label=SUBMISSION_COLOURS, ordering="state")
-    shown_result = json_column("result")
-    shown_body = json_column("body")

@@ -28,7 +28,7 @@ from scraping.models import (
     Snapshot,
     SnapshotType,
 )
-from victoryline.lib.admin import CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, column, json_column
+from victoryline.lib.admin import CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, column
 
 KINDS = {SnapshotType.PRE_MATCH.value: "Before the start", SnapshotType.POST_MATCH.value: "After the end"}
 CHECKS = ("result", "score", "figures", "events")
@@ -47,10 +47,6 @@ class MatchRefAdmin(HistoryAdmin):
     list_filter = ("source", "is_watched", "read_mode")
     joined = ("source", "match")
     search_fields = ("source_event_id", "url", "match__title")
-    ordering = ("-id",)
-    exclude = ("payload",)
-    readonly_fields = ("shown_payload",)
-    shown_payload = json_column("payload")
 
 
 @admin.register(Snapshot)
@@ -59,15 +55,10 @@ class SnapshotAdmin(HistoryAdmin):
     list_filter = ("data_source",)
     joined = ("match",)
     search_fields = ("match__title", "checksum")
-    ordering = ("-id",)
-    readonly_fields = ("shown_delta", "shown_payload", "shown_provenance")
     fields = (
         "match", "sequence", "checksum", "data_source", "scraper_id", "update_latency_ms", "captured_at", "created_at",
-        *readonly_fields,
+        "delta", "payload", "provenance",
     )  # fmt: skip
-    shown_delta = json_column("delta")
-    shown_payload = json_column("payload")
-    shown_provenance = json_column("provenance")
 
 
 @admin.register(MatchEvent)
@@ -79,16 +70,11 @@ class MatchEventAdmin(HistoryAdmin):
     list_filter = ("action", "is_current", "is_critical", "source")
     joined = ("match", "source")
     search_fields = ("event_id", "kind", "description", "match__title")
-    ordering = ("-id",)
-    exclude = ("detail",)
-    readonly_fields = ("shown_detail",)
-    shown_detail = json_column("detail")
 
 
 class PlayerInline(HistoryInline):
     model = LineupPlayer
     fields = ("place", "shirt", "name", "position", "is_starter", "is_captain", "rating", "minutes")
-    readonly_fields = fields
 
 
 def _team(match: Match, side: str) -> str:
@@ -106,7 +92,6 @@ class LineupAdmin(HistoryAdmin):
     list_filter = ("snapshot_type", "is_confirmed", "xi_missing", "source")
     joined = ("match", "source")
     search_fields = ("match__title", "formation", "players__name")
-    ordering = ("-id",)
     inlines = (PlayerInline,)
     team = column("team", lambda row: _team(row.match, row.side), ordering="side")
     kind = column("type", lambda row: KINDS[row.snapshot_type].lower(), ordering="snapshot_type")
@@ -119,7 +104,6 @@ class LineupPlayerAdmin(HistoryAdmin):
     list_filter = ("is_starter", "is_captain", "lineup__snapshot_type")
     joined = ("lineup",)
     search_fields = ("name", "player_id_ext")
-    ordering = ("-id",)
 
 
 @admin.register(PlayerFigure)
@@ -129,11 +113,7 @@ class PlayerFigureAdmin(HistoryAdmin):
     list_filter = ("role", "source")
     joined = ("match", "source")
     search_fields = ("name", "player_id_ext", "match__title")
-    ordering = ("-id",)
-    exclude = ("values",)
-    readonly_fields = ("shown_values",)
     team = column("team", lambda row: _team(row.match, row.side), ordering="side")
-    shown_values = json_column("values")
 
 
 def _size(row: MatchArchive) -> str:
@@ -151,9 +131,7 @@ class MatchArchiveAdmin(HistoryAdmin):
     list_display = ("match", "file", "size", "created_at")
     joined = ("match",)
     search_fields = ("match__title", "file", "sha256")
-    ordering = ("-id",)
     fields = ("match", "file", "size", "sha256", "created_at", "link")
-    readonly_fields = ("size", "link")
     size = column("size", _size, ordering="size_bytes")
     link = column("record", _download_link)
 

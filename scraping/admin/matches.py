@@ -27,7 +27,6 @@ from victoryline.lib.admin import (
     HistoryInline,
     LimitedForm,
     column,
-    json_column,
 )
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 
@@ -108,7 +107,6 @@ class RefInline(HistoryInline):
         "source", "source_event_id", "url", "is_watched", "next_poll_at", "polling_interval_seconds", "pace_reason",
         "read_mode", "read_mode_reason", "read_mode_since", "captured_at",
     )  # fmt: skip
-    readonly_fields = fields
 
 
 @admin.register(Match)
@@ -119,7 +117,6 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
     )  # fmt: skip
     list_filter = ("status", "lifecycle", "scraper_status", "sport", "importance", "is_importance_fixed")
     search_fields = ("title", "team_a", "team_b", "series", "refs__source_event_id")
-    ordering = ("-id",)
     date_hierarchy = "start_time"
     operate_permission = "scraping.change_match"
     operated_noun = ("match", "matches")
@@ -184,10 +181,6 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
         _importance_action("importance_by_rules", None),
     )
     inlines = (RefInline, ConflictInline)
-    readonly_fields = (
-        *("shown_payload", "shown_provenance", "age", "key", "related_rows", "shown_lineups", "shown_ending"),
-        *("shown_provisional", "shown_importance", "shown_silence", "shown_pace"),
-    )
     game = (
         "title", "key", "related_rows", "sport", "series", "team_a", "team_b", "status", "phase", "start_time",
         "merged_into",
@@ -202,7 +195,7 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
         ("Watch", {"fields": watch}),
         ("Line-ups", {"fields": ("shown_lineups",)}),
         ("Final record", {"fields": ("shown_ending",)}),
-        ("Data", {"fields": ("sequence", "checksum", "shown_provisional", "shown_payload", "shown_provenance")}),
+        ("Data", {"fields": ("sequence", "checksum", "provisional", "payload", "shown_provenance")}),
     )
     shown_lifecycle = column("lifecycle", lambda match: match.lifecycle, label=LIFECYCLE_COLOURS, ordering="lifecycle")
     shown_scraper = column(
@@ -219,8 +212,6 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
     related_rows = column("related rows", _related_rows)
     shown_lineups = column("line-ups", lineups_block)
     shown_ending = column("final record", ending_block)
-    shown_payload = json_column("payload")
-    shown_provisional = json_column("provisional")
     shown_provenance = column("provenance", provenance_table)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Match]:

@@ -71,7 +71,6 @@ class PairingReviewAdmin(OperatorActionsMixin, HistoryAdmin):
     search_fields = ("match__title", "candidate__title")
     ordering = ("-created_at",)
     fields = ("side_by_side", "score", "why", "state", "decided_by", "decided_at", "created_at")
-    readonly_fields = ("side_by_side", "why")
     operate_permission = "scraping.change_match"
     operated_noun = ("pair", "pairs")
     operator_actions = (
@@ -163,7 +162,6 @@ class ConflictInline(ComparedValues, HistoryInline):
     model = Conflict
     verbose_name_plural = "open conflicts between its sources"
     fields = (*COLUMNS, "times_seen", "first_seen_at", "last_seen_at")
-    readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conflict]:
         rows: QuerySet[Conflict] = super().get_queryset(request)

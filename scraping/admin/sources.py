@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from scraping.models import ProxySession, Source, UnknownValue
 from scraping.sources import ADAPTERS, reading_problem
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, column, json_column
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, column, json_block
 
 
 class SourceForm(forms.ModelForm[Source]):
@@ -60,7 +60,7 @@ class SourceAdmin(ConsoleAdmin):
         ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),
     )
     shown_hosts = column("allowed hosts", lambda source: ", ".join(sorted(source.site.hosts)))
-    shown_metadata = json_column("metadata")
+    shown_metadata = column("metadata", lambda source: json_block(source.metadata))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """A source needs an adapter, so it comes with the code and its configuration."""
@@ -103,7 +103,6 @@ class ProxySessionAdmin(HistoryAdmin):
         "session_id", "source", "worker_id", "shown_state", "shown_proxy", "geo", "created_at", "last_used_at",
         "ended_at", "end_reason", "successes", "failures", "shown_bytes", "quarantined_until",
     )  # fmt: skip
-    readonly_fields = ("shown_state", "shown_proxy", "shown_bytes")
     shown_state = column(
         "state", _session_state, label={"open": GOOD, "refused": BAD, "quarantine": CAREFUL, "ended": NEWS}
     )

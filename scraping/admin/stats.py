@@ -87,7 +87,6 @@ class SourceDayAdmin(HistoryAdmin):
     ordering = ("-day", "source")
     list_before_template = "admin/scraping/traffic.html"
     fields = ("source", "shown_day", *counters)
-    readonly_fields = ("shown_day", "megabytes", "budget")
     shown_day = column("day", lambda row: "earlier days" if row.day == EARLIER else f"{row.day}", ordering="day")
     megabytes = column("received", lambda row: f"{row.bytes_in / MEGABYTE:,.1f} MB", ordering="bytes_in")
     budget = column("budget", _budget)

@@ -20,7 +20,7 @@ from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.journal import RetryOutcome, TaskSelection
 from scraping.models import ErrorGroup, Evidence, EvidenceKind, ScrapeError, ScrapeTask, TaskState, TaskTransition
 from scraping.payloads import Resource
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, column, json_column
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, column
 from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall, Run
 
 WHEN = "%d %b %Y %H:%M:%S UTC"
@@ -148,7 +148,6 @@ def _result(found: Iterable[RetryOutcome]) -> OperationResult:
 class TransitionInline(HistoryInline):
     model = TaskTransition
     fields = ("at", "from_state", "to_state", "attempt", "stage", "actor", "reason")
-    readonly_fields = fields
     show_change_link = False
 
 
@@ -158,7 +157,6 @@ class ErrorInline(HistoryInline):
         "timestamp", "error_class", "error_type", "error_message", "operation", "http_status", "retry_attempt",
         "resolution_method",
     )  # fmt: skip
-    readonly_fields = fields
     ordering = ("id",)
 
 
@@ -171,7 +169,6 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
     list_filter = ("state", "resource", "priority", "source", "error_class", "stage")
     joined = ("source", "ref__source", "ref__match")
     search_fields = ("=id", "request_id", "ref__source_event_id", "ref__match__title", "reason", "worker_id")
-    ordering = ("-id",)
     operate_permission = "scraping.change_scrapetask"
     operated_noun = ("task", "tasks")
     operator_actions = (
@@ -185,18 +182,16 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
         ),
     )
     inlines = (TransitionInline, ErrorInline)
-    readonly_fields = ("shown_error", "what_happened", "what_next", "shown_files", "shown_group")
     fieldsets = (
         (None, {"fields": ("what_happened", "what_next", "shown_group", "shown_files")}),
         ("Work", {"fields": ("source", "ref", "job", "resource", "priority", "request_id")}),
         ("State", {"fields": ("state", "stage", "attempt", "charged_attempts", "rescues", "error_class", "reason")}),
         ("Times", {"fields": ("created_at", "run_at", "hinted_at", "started_at", "finished_at")}),
         ("Lease", {"fields": ("worker_id", "fence", "lease_until")}),
-        ("Error", {"fields": ("shown_error",)}),
+        ("Error", {"fields": ("error",)}),
     )
     shown_state = column("state", lambda task: task.state, label=STATE_COLOURS, ordering="state")
     match = column("match", lambda task: task.ref.match if task.ref else "-")
-    shown_error = json_column("error")
     what_happened = column("what happened", what_happened)
     what_next = column("what to do next", what_next)
     shown_group = column("error group", lambda task: group_line(_last_error(task)))
@@ -213,4 +208,3 @@ class TaskTransitionAdmin(HistoryAdmin):
     list_display = ("at", "task_id", "from_state", "to_state", "attempt", "stage", "actor", "reason")
     list_filter = ("to_state", "stage")
     search_fields = ("=task__id", "actor", "reason")
-    ordering = ("-id",)
