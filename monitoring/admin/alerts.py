@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import datetime, time, timedelta
-from functools import partial
+from collections.abc import Iterable
 
 from django.conf import settings
 from django.contrib import admin
@@ -21,12 +19,11 @@ from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.channels import configured
 from monitoring.alerts.registry import acknowledge, mute, unmute
 from monitoring.models import Alert, AlertMessage, Severity
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, column, presence_filter, span
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, LimitedForm, column, presence_filter, span
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 from victoryline.lib.operators import OperationRefused
 
 SEVERITY_COLOURS = {Severity.CRITICAL.value: BAD, Severity.WARNING.value: CAREFUL}
-MORNING = time(6, 0)
 MAX_MESSAGES = 10
 MAX_ALERTS = 50
 
@@ -66,10 +63,11 @@ def cause_url(alert: Alert) -> str:
     return reverse(f"admin:{table}_changelist") if table else _page_of(alert)
 
 
-def _alert_state(alert: Alert) -> str:
+def _alert_state(alert: Alert) -> tuple[str, str]:
+    """Returns the state for the label's colour, and its text."""
     if alert.closed_at is None:
-        return f"open for {span(alert.opened_at, timezone.now())}"
-    return f"closed after {span(alert.opened_at, alert.closed_at)}"
+        return "open", f"open for {span(alert.opened_at, timezone.now())}"
+    return "closed", f"closed after {span(alert.opened_at, alert.closed_at)}"
 
 
 def _notified(alert: Alert) -> str:
@@ -98,10 +96,6 @@ def _messages_of(alert: Alert) -> SafeString:
     )
 
 
-def _mute(until: Callable[[datetime], datetime], pk: int, call: OperatorCall) -> None:
-    mute(pk, until=until(call.now), actor=call.actor, now=call.now)
-
-
 @admin.register(Alert)
 class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
     none_yet = "No alert has been raised yet."
@@ -115,7 +109,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
     ordering = (F("closed_at").desc(nulls_first=True), "severity", "-opened_at")
     date_hierarchy = "opened_at"
     fieldsets = (
-        (None, {"fields": ("summary", "severity", "state", "what_is_safe", "what_to_do", "see_also")}),
+        (None, {"fields": ("summary", "severity", "shown_state", "what_is_safe", "what_to_do", "see_also")}),
         ("Seen", {"fields": ("key", "opened_at", "last_seen_at", "closed_at", "count", "detail")}),
         ("Notifications", {"fields": ("shown_notified", "told_over_at", "shown_handling", "shown_messages")}),
     )
@@ -132,20 +126,16 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
         ),
         OperatorAction(
             name="mute",
-            label="Mute for an hour",
-            applied="Muted for an hour:",
-            explanation="No message is sent until then, also if it closes and opens again. It stays in this list.",
+            label="Mute",
+            applied="Muted",
+            explanation="No message is sent until the end you give, also if it closes and opens again. It stays in "
+            "this list.",
             icon="notifications_off",
-            run=for_each(partial(_mute, lambda now: now + timedelta(hours=1))),
-        ),
-        OperatorAction(
-            name="mute_until_tomorrow",
-            label="Mute until tomorrow, 06:00 UTC",
-            applied="Muted until tomorrow:",
-            explanation="No message is sent until then, also if it closes and opens again.",
-            is_on_page=False,
+            form=LimitedForm,
+            selection_label="Mute for an hour",
+            selection_values={"minutes": 60, "reason": "muted in the admin"},
             run=for_each(
-                partial(_mute, lambda now: datetime.combine(now.date() + timedelta(days=1), MORNING, now.tzinfo))
+                lambda pk, call: mute(pk, until=call.until, reason=call.reason, actor=call.actor, now=call.now)
             ),
         ),
         OperatorAction(
@@ -159,12 +149,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
     )
 
     shown_severity = column("severity", lambda alert: alert.severity, label=SEVERITY_COLOURS)
-    shown_state = column(
-        "state",
-        lambda alert: ("closed" if alert.closed_at else "open", _alert_state(alert)),
-        label={"open": BAD, "closed": GOOD},
-    )
-    state = column("state", _alert_state)
+    shown_state = column("state", _alert_state, label={"open": BAD, "closed": GOOD})
     shown_notified = column("notified", _notified)
     shown_handling = column("handling", _handling)
     what_is_safe = column("what is safe", lambda alert: kind_of(alert.key).safe)
@@ -208,7 +193,7 @@ class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
     search_fields = ("subject", "error")
     date_hierarchy = "created_at"
     fieldsets = (
-        (None, {"fields": ("subject", "channel", "severity", "state", "error", "shown_alerts")}),
+        (None, {"fields": ("subject", "channel", "severity", "shown_state", "error", "shown_alerts")}),
         ("Times", {"fields": ("created_at", "attempts", "next_attempt_at", "sent_at", "given_up_at")}),
         ("Document", {"fields": ("document",)}),
     )
@@ -237,7 +222,6 @@ class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
         return super().get_queryset(request).prefetch_related(Prefetch("alerts", Alert.objects.only("pk", "summary")))
 
     shown_state = column("state", _message_state, label={"sent": GOOD, "given up": BAD, "waits": NEWS})
-    state = column("state", lambda message: _message_state(message)[1])
     shown_alerts = column(
         "alerts",
         lambda message: _links((_page_of(alert), alert.summary) for alert in message.alerts.all()[:MAX_ALERTS]),

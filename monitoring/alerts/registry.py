@@ -100,9 +100,10 @@ def acknowledge(pk: int, *, actor: str, now: datetime) -> None:
     _operate(pk, "alert_acknowledged", "acknowledged", columns, actor=actor, now=now)
 
 
-def mute(pk: int, *, until: datetime, actor: str, now: datetime) -> None:
+def mute(pk: int, *, until: datetime, reason: str, actor: str, now: datetime) -> None:
     """Stops notifications of an alert until a time, also if it closes and opens again before it."""
-    _operate(pk, "alert_muted", f"muted until {until:%Y-%m-%d %H:%M} UTC", {"muted_until": until}, actor=actor, now=now)
+    why = f"muted until {until:%Y-%m-%d %H:%M} UTC: {reason}"
+    _operate(pk, "alert_muted", why, {"muted_until": until}, actor=actor, now=now)
 
 
 def unmute(pk: int, *, actor: str, now: datetime) -> None:

@@ -43,12 +43,7 @@ RELATED_TABLES = (
     ("scraping_snapshot", "match__id__exact", "snapshots"),
     ("scraping_conflict", "match__id__exact", "conflicts"),
 )
-SET_BY_HAND = ", set by hand"
-IMPORTANCE_COLOURS = {
-    level.label + suffix: colour
-    for level, colour in ((Importance.HIGH, NEWS), (Importance.LOW, CAREFUL))
-    for suffix in ("", SET_BY_HAND)
-}
+IMPORTANCE_COLOURS = {Importance.HIGH.label: NEWS, Importance.NORMAL.label: "", Importance.LOW.label: CAREFUL}
 
 
 class ImportanceForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
@@ -64,10 +59,10 @@ def _set_importance(pk: int, call: OperatorCall) -> None:
     importance.set_by_hand(pk, Importance(int(chosen)) if chosen else None, actor=call.actor)
 
 
-def _importance_action(name: str, level: Importance | None) -> OperatorAction:
+def _importance_action(level: Importance | None) -> OperatorAction:
     label = level.label.lower() if level is not None else "as the rules say"
     return OperatorAction(
-        name=name,
+        name=f"importance_{level.label.lower() if level is not None else 'by_rules'}",
         label=f"Importance: {label}",
         applied=f"Importance set ({label}):",
         explanation="More important matches are read more often, and first under overload.",
@@ -77,8 +72,9 @@ def _importance_action(name: str, level: Importance | None) -> OperatorAction:
     )
 
 
-def _importance(match: Match) -> str:
-    return Importance(match.importance).label + (SET_BY_HAND if match.is_importance_fixed else "")
+def _importance(match: Match) -> tuple[str, str]:
+    level = Importance(match.importance).label
+    return level, f"{level}, set by hand" if match.is_importance_fixed else level
 
 
 def _silence(match: Match) -> str:
@@ -175,10 +171,7 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
             is_for_selection=False,
             run=for_each(_set_importance),
         ),
-        _importance_action("importance_high", Importance.HIGH),
-        _importance_action("importance_normal", Importance.NORMAL),
-        _importance_action("importance_low", Importance.LOW),
-        _importance_action("importance_by_rules", None),
+        *map(_importance_action, (*Importance, None)),
     )
     inlines = (RefInline, ConflictInline)
     game = (

@@ -93,6 +93,15 @@ class HistoryInline(ReadOnly, TabularInline):  # type: ignore[misc]  # unfold pu
         return self.fields
 
 
+class _Labelled(tuple[str, str]):
+    """The key of a label's colour and its text. A table shows the label, the page of a row only the text."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self[1]
+
+
 def column(
     description: str,
     read: Callable[[Any], object],
@@ -103,11 +112,13 @@ def column(
 ) -> Any:
     """Declares a computed column of a ModelAdmin: `age = column("age", lambda match: ...)`.
 
-    `label`: the colours of its values, which are shown as labels.
+    `label`: the colours of its values, which are shown as labels. A value may be a pair: the key of the colour, and the
+    text.
     """
 
     def show(row: Any) -> object:
-        return read(row)
+        value = read(row)
+        return _Labelled(value) if isinstance(value, tuple) else value
 
     return staticmethod(display(description=description, ordering=ordering, label=label, boolean=boolean or None)(show))
 

@@ -171,7 +171,7 @@ class TestQueue:
 
     def test_stays_muted_when_it_opens_again(self) -> None:
         stale()
-        mute(Alert.objects.get().pk, until=after(600), actor="ann", now=NOW)
+        mute(Alert.objects.get().pk, until=after(600), reason="known", actor="ann", now=NOW)
         close_alert("stale:7", after(10))
         stale(seconds=20)
         assert [queue(), queue(30)] == [0, 0]
