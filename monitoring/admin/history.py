@@ -249,5 +249,4 @@ class HealthLogAdmin(HistoryAdmin):
         *("polling_interval_seconds", "uptime_seconds", "last_update_age_seconds"),
     )
     list_filter = ("health_status",)
-    joined = ("match",)
     search_fields = ("match__title", "scraper_id")

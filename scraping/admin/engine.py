@@ -246,6 +246,5 @@ class OutcomeBucketAdmin(HistoryAdmin):
 
     list_display = ("starts_at", "source", "calls", "bad", "retries")
     list_filter = ("source",)
-    joined = ("source",)
     search_fields = ("source__key", "source__name")
     ordering = ("-starts_at",)

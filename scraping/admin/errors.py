@@ -27,7 +27,6 @@ class ErrorGroupAdmin(OperatorActionsMixin, HistoryAdmin):
         "error_type", "error_class", "source", "count", "open_dead", "sample_message", "first_seen_at", "last_seen_at",
     )  # fmt: skip
     list_filter = ("error_class", "error_type", "source")
-    joined = ("source",)
     search_fields = ("sample_message", "error_type", "fingerprint")
     ordering = ("-last_seen_at",)
     fields = (
@@ -84,7 +83,6 @@ class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
         "error_class",
     )  # fmt: skip
     list_filter = ("error_class", "error_type", "resolved", "resolution_method")
-    joined = ("match",)
     search_fields = ("error_message", "error_type", "match__title", "url")
     operate_permission = "scraping.change_scrapeerror"
     operated_noun = ("error", "errors")

@@ -248,7 +248,7 @@ class ScrapeJobAdmin(OperatorActionsMixin, HistoryAdmin):
 class JobItemAdmin(HistoryAdmin):
     list_display = ("ref", "job", "task", "outcome", "skipped_because")
     list_filter = ("outcome",)
-    joined = ("ref__source", "job", "task")
+    joined = ("ref__source",)
     search_fields = ("=job__id", "ref__source_event_id", "ref__match__title")
 
 

@@ -45,7 +45,6 @@ class MatchRefAdmin(HistoryAdmin):
         "read_mode_reason", "events_through", "events_seen",
     )  # fmt: skip
     list_filter = ("source", "is_watched", "read_mode")
-    joined = ("source", "match")
     search_fields = ("source_event_id", "url", "match__title")
 
 
@@ -53,7 +52,6 @@ class MatchRefAdmin(HistoryAdmin):
 class SnapshotAdmin(HistoryAdmin):
     list_display = ("match", "sequence", "data_source", "update_latency_ms", "captured_at", "created_at")
     list_filter = ("data_source",)
-    joined = ("match",)
     search_fields = ("match__title", "checksum")
     fields = (
         "match", "sequence", "checksum", "data_source", "scraper_id", "update_latency_ms", "captured_at", "created_at",
@@ -90,7 +88,6 @@ class LineupAdmin(HistoryAdmin):
     none_yet = "No line-ups yet. They are read automatically from 72 hours before the start of a match."
     list_display = ("match", "team", "kind", "source", "formation", "shown_state", "captured_at")
     list_filter = ("snapshot_type", "is_confirmed", "xi_missing", "source")
-    joined = ("match", "source")
     search_fields = ("match__title", "formation", "players__name")
     inlines = (PlayerInline,)
     team = column("team", lambda row: _team(row.match, row.side), ordering="side")
@@ -102,7 +99,6 @@ class LineupAdmin(HistoryAdmin):
 class LineupPlayerAdmin(HistoryAdmin):
     list_display = ("name", "lineup", "position", "shirt", "is_starter", "is_captain", "rating", "minutes")
     list_filter = ("is_starter", "is_captain", "lineup__snapshot_type")
-    joined = ("lineup",)
     search_fields = ("name", "player_id_ext")
 
 
@@ -111,7 +107,6 @@ class PlayerFigureAdmin(HistoryAdmin):
     none_yet = "No figures yet. They are read when a match has ended."
     list_display = ("name", "match", "team", "role", "innings", "source", "captured_at")
     list_filter = ("role", "source")
-    joined = ("match", "source")
     search_fields = ("name", "player_id_ext", "match__title")
     team = column("team", lambda row: _team(row.match, row.side), ordering="side")
 
@@ -129,7 +124,6 @@ def _download_link(row: MatchArchive) -> SafeString:
 class MatchArchiveAdmin(HistoryAdmin):
     none_yet = "No match has ended yet. The record of a completed match is stored as a file and listed here."
     list_display = ("match", "file", "size", "created_at")
-    joined = ("match",)
     search_fields = ("match__title", "file", "sha256")
     fields = ("match", "file", "size", "sha256", "created_at", "link")
     size = column("size", _size, ordering="size_bytes")

@@ -146,7 +146,6 @@ class ConflictAdmin(ComparedValues, HistoryAdmin):
         "other_source",
         "field",
     )
-    joined = ("match",)
     search_fields = ("field", "match__title", "chosen_source", "other_source")
     ordering = ("-last_seen_at",)
 

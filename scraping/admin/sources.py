@@ -76,7 +76,6 @@ class UnknownValueAdmin(HistoryAdmin):
     none_yet = "Every value that the sources sent is known. A value that no schema knows is listed and counted here."
     list_display = ("path", "value", "source", "payload_schema", "times_seen", "first_seen_at", "last_seen_at")
     list_filter = ("source", "payload_schema")
-    joined = ("source",)
     search_fields = ("path", "value", "payload_schema")
     ordering = ("-last_seen_at",)
 
@@ -96,7 +95,6 @@ class ProxySessionAdmin(HistoryAdmin):
         "created_at", "last_used_at", "end_reason",
     )  # fmt: skip
     list_filter = ("source", "geo", "end_reason")
-    joined = ("source",)
     search_fields = ("session_id", "proxy_hash", "worker_id")
     ordering = ("-last_used_at",)
     fields = (

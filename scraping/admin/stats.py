@@ -82,7 +82,6 @@ class SourceDayAdmin(HistoryAdmin):
     list_display = ("shown_day", "source", *counters)
     list_display_links = ("shown_day",)
     list_filter = ("source",)
-    joined = ("source",)
     search_fields = ("source__key", "source__name")
     ordering = ("-day", "source")
     list_before_template = "admin/scraping/traffic.html"
@@ -173,7 +172,6 @@ def _cell(fill: Fill, when: str) -> Cell:
 class FieldFillAdmin(HistoryAdmin):
     list_display = ("starts_at", "source", "payload_schema", "field", "rate", "seen", "filled")
     list_filter = ("source", "payload_schema", "field")
-    joined = ("source",)
     search_fields = ("source__key", "source__name", "field", "payload_schema")
     ordering = ("-starts_at", "source", "payload_schema", "field")
     list_before_template = "admin/scraping/fills.html"

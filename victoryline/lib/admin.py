@@ -38,17 +38,20 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
     compressed_fields = True
     warn_unsaved_form = True
     none_yet = ""  # text of an empty table: why it is empty, and what it will show
-    joined: tuple[str, ...] = ()  # related rows that are loaded with each row, without their JSON columns
+    joined: tuple[str, ...] = ()  # related rows that are loaded with each row, besides those of the list's own columns
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Joins the related rows, without their JSON columns."""
         rows: QuerySet[Any] = super().get_queryset(request)
-        for path in self.joined:
+        related = {field.name for field in self.opts.fields if field.is_relation}
+        paths = {*self.joined, *related.intersection(self.list_display)}
+        for path in paths:
             model, steps = self.model, path.split("__")
             for number, step in enumerate(steps, 1):
                 model = model._meta.get_field(step).related_model  # noqa: SLF001 - documented under this name
                 documents = [field.name for field in model._meta.fields if isinstance(field, JSONField)]  # noqa: SLF001
                 rows = rows.defer(*("__".join([*steps[:number], name]) for name in documents))
-        return rows.select_related(*self.joined) if self.joined else rows
+        return rows.select_related(*paths) if paths else rows
 
     def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **options: Any) -> Any:
         if isinstance(db_field, URLField):
