@@ -28,19 +28,6 @@ def matches_without_ref(context: CheckContext) -> Iterator[str]:
         yield f"match {pk} ({title}) has no reference at any source: it will not be read"
 
 
-@rule(
-    "I1",
-    "belonging",
-    "every reference has its match",
-    "The database does not enforce its foreign keys: check how it was restored. Delete the reference; "
-    "discovery finds the match again.",
-)
-def refs_without_match(context: CheckContext) -> Iterator[str]:
-    without = MatchRef.objects.filter(~Exists(Match.objects.filter(pk=OuterRef("match_id"))))
-    for pk, match_id in without.values_list("pk", "match_id").order_by("pk"):
-        yield f"reference {pk} belongs to match {match_id}, which is not there"
-
-
 @rule("I3", "snapshots", "a match is at the sequence and checksum of its newest snapshot", RESTORE)
 def disagreeing_snapshots(context: CheckContext) -> Iterator[str]:
     newest = Snapshot.objects.filter(match=OuterRef("pk")).order_by("-sequence")

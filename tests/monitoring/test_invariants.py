@@ -148,10 +148,6 @@ class TestData:
             "I1 matches": (f"match {alone.pk} (Kenya vs Nepal) has no reference at any source: it will not be read",)
         }
 
-    def test_a_reference_without_match(self, world: World) -> None:
-        world.sql("UPDATE scraping_matchref SET match_id = 9999, is_watched = %s WHERE id = %s", False, world.ref.pk)
-        assert broken()["I1 belonging"] == (f"reference {world.ref.pk} belongs to match 9999, which is not there",)
-
     @pytest.mark.parametrize(
         ("rule", "statement"),
         [
