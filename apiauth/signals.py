@@ -1,7 +1,7 @@
 """Signals of apiauth. All have `actor` and `now`.
 
 key_issued(prefix, consumer), key_rotated(prefix, new_prefix, consumer, until), key_revoked(prefix, consumer, reason),
-consumer_changed(consumer, changes: new values by field, prefixes), signing_key_rotated(kid, old_kid, until).
+consumer_changed(consumer, changes: new values by field, prefixes).
 """
 
 from __future__ import annotations
@@ -12,4 +12,3 @@ key_issued = Signal()
 key_rotated = Signal()
 key_revoked = Signal()
 consumer_changed = Signal()
-signing_key_rotated = Signal()

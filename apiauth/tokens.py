@@ -4,8 +4,8 @@ simplejwt with three additions that it does not have by itself: a ring of signin
 and error messages for callers. Scopes and tier are never taken from the token but read from the database
 (`authentication`); the claims are for the caller's information.
 
-Verified tokens are cached by their hash until they expire or the signing keys change: verification costs 90 us, a hit
-2 us. Revocation does not depend on this cache: `authentication` checks the key of every request.
+Verified tokens are cached by their hash until they expire: verification costs 90 us, a hit 2 us. Revocation does not
+depend on this cache: `authentication` checks the key of every request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import hashlib
 import re
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import jwt
@@ -26,7 +26,6 @@ from rest_framework_simplejwt.tokens import AccessToken
 
 from apiauth import signing
 from apiauth.models import ApiKey
-from apiauth.signing import KeyRing
 
 ALGORITHM = "HS256"
 AUDIENCE = "victoryline-api"
@@ -65,16 +64,15 @@ class KeyRingBackend(TokenBackend):
         super().__init__(ALGORITHM, audience=AUDIENCE, issuer=ISSUER, leeway=CLOCK_LEEWAY_SECONDS)
 
     def encode(self, payload: dict[str, Any]) -> str:
-        key = signing.key_ring().current
+        key = signing.current()
         claims = {**payload, "aud": self.audience, "iss": self.issuer}
         return jwt.encode(claims, key.secret, algorithm=self.algorithm, headers={"kid": key.id})
 
     def get_verifying_key(self, token: Any) -> str:
-        header, now = jwt.get_unverified_header(token), datetime.now(UTC)
+        header = jwt.get_unverified_header(token)
         if header.get("alg") != self.algorithm:
             raise jwt.InvalidAlgorithmError
-        key_id = str(header.get("kid", ""))
-        key = signing.key_ring().find(key_id, now) or signing.key_ring(reload=True).find(key_id, now)
+        key = signing.find(str(header.get("kid", "")))
         if key is None:
             raise BadTokenError(UNKNOWN_SIGNING_KEY)
         return key.secret
@@ -116,14 +114,8 @@ def make(key: ApiKey, now: datetime) -> IssuedToken:
     return IssuedToken(text=str(token), expires_at=expires_at, lifetime_seconds=expires - issued)
 
 
-class _Verified(NamedTuple):
-    prefix: str
-    expires: float
-    ring: KeyRing  # the keys it was verified with: after a change of keys the entry is void
-
-
-# FIFO: a hit changes nothing in it, so that reading needs no lock.
-_verified: FIFOCache[bytes, _Verified] = FIFOCache(CACHE_ENTRIES)
+# By hash: prefix of the key, and time of expiry. FIFO: a hit changes nothing in it, so that reading needs no lock.
+_verified: FIFOCache[bytes, tuple[str, float]] = FIFOCache(CACHE_ENTRIES)
 _lock = threading.Lock()
 
 
@@ -133,11 +125,10 @@ def read(text: str) -> str:
         raise BadTokenError(NOT_OURS)
     if text.startswith("vl_"):
         raise BadTokenError(IS_API_KEY)
-    ring = signing.key_ring()
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
     known = _verified.get(digest)
-    if known is not None and known.ring is ring and time.time() < known.expires + CLOCK_LEEWAY_SECONDS:
-        return known.prefix
+    if known is not None and time.time() < known[1] + CLOCK_LEEWAY_SECONDS:
+        return known[0]
     try:
         token = ConsumerToken(text)  # type: ignore[arg-type]  # annotated as a Token, it is the text
     except BadTokenError:
@@ -147,7 +138,7 @@ def read(text: str) -> str:
         raise BadTokenError(_message(error)) from error
     prefix = str(token["key"])
     with _lock:
-        _verified[digest] = _Verified(prefix, float(token["exp"]), ring)
+        _verified[digest] = (prefix, float(token["exp"]))
     return prefix
 
 

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.dispatch import Signal
 from django.utils import timezone
 
-from apiauth.signals import consumer_changed, key_issued, key_revoked, key_rotated, signing_key_rotated
+from apiauth.signals import consumer_changed, key_issued, key_revoked, key_rotated
 from monitoring import audit
 from monitoring.alerts import alert_keys
 from monitoring.alerts.alert_keys import AlertKind
@@ -58,7 +58,6 @@ AUDITED: tuple[tuple[Signal, str, dict[str, Any]], ...] = (
     (key_issued, "key_issued", KEY_DEFAULTS),
     (key_rotated, "key_rotated", KEY_DEFAULTS),
     (key_revoked, "key_revoked", KEY_DEFAULTS),
-    (signing_key_rotated, "signing_key_rotated", KEY_DEFAULTS | {"subject": "kid"}),
 )
 # Signals about a match that raise an alert. The summary is made of the match's name and the values of the signal.
 RAISING: tuple[tuple[Signal, AlertKind, Severity, str], ...] = (

@@ -30,14 +30,10 @@ VAR_DIR = CONFIG.var_dir
 VAR_DIR.mkdir(parents=True, exist_ok=True)
 crash.arm(CONFIG.crash_at)
 
-# Tokens are signed with the key of the environment, else with the first key of a file, which can rotate at run time.
-JWT_SIGNING_KEY = CONFIG.jwt_signing_key
 JWT_PREVIOUS_KEYS = CONFIG.jwt_previous_keys
-JWT_SIGNING_KEY_FILE = VAR_DIR / "jwt_signing_key"
 try:
     SECRET_KEY = CONFIG.secret_key or read_or_create(VAR_DIR / "secret_key")
-    if not JWT_SIGNING_KEY:
-        read_or_create(JWT_SIGNING_KEY_FILE)
+    JWT_SIGNING_KEY = CONFIG.jwt_signing_key or read_or_create(VAR_DIR / "jwt_signing_key")
 except EmptySecretError as error:
     sys.exit(str(error))
 DEBUG = CONFIG.debug

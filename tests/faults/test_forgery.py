@@ -46,7 +46,7 @@ def _signed(text: str, secret: str, headers: dict[str, Any] | None = None, **cha
 
 def _ours(text: str, **changes: Any) -> str:
     """Signed with our own key, as only we could: what is wrong is in the claims."""
-    signs = signing.key_ring().current
+    signs = signing.current()
     return _signed(text, signs.secret, {"kid": signs.id}, **changes)
 
 

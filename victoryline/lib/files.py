@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,16 +25,6 @@ def read_or_create(path: Path) -> str:
     if secret := path.read_text(encoding="utf-8").strip():
         return secret
     raise EmptySecretError(f"{path} is empty. Bring its content back, or remove it: then a new secret is made.")
-
-
-def rewrite_private(path: Path, change: Callable[[str], str]) -> None:
-    """Replaces the content of `path` with the result of `change`, under a lock between processes."""
-    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        write_private(path, change(path.read_text(encoding="utf-8")))
-    finally:
-        os.close(lock)
 
 
 def write_private(path: Path, text: str) -> None:
