@@ -1,15 +1,14 @@
 """The bodies of match answers. One class per body: its fields document it (OpenAPI) and render it.
 
-A field takes its value from the attribute of the same name of what is rendered, or from where its annotation says:
-`From` another attribute, `Payload` the match's payload, `Computed` a function. `ADDED` values are passed to `render`:
-they change with the clock or the request, while the rest is rendered once for each state of a match.
+A field takes its value from the attribute of the same name of what is rendered, or from the function in its annotation
+(`attrgetter`, `in_payload`). `ADDED` values are passed to `render`: they change with the clock or the request, while
+the rest is rendered once for each state of a match.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
@@ -31,23 +30,12 @@ Getter = Callable[[Any], Any]
 _slow_render = OrjsonRenderer().render
 
 
-@dataclass(frozen=True)
-class From:
-    path: str  # as of attrgetter
-
-
-@dataclass(frozen=True)
-class Payload:
-    otherwise: Any = None  # if the payload has no such value
-    name: str = ""  # in the payload, if it differs from the field's
-
-
-@dataclass(frozen=True)
-class Computed:
-    get: Getter
-
-
 ADDED = "added"
+
+
+def in_payload(name: str, otherwise: Any = None) -> Getter:
+    """Returns a getter of a value of the match's payload, or `otherwise` if that has none."""
+    return lambda match: match.payload.get(name) or otherwise
 
 
 class Body(BaseModel):
@@ -71,23 +59,10 @@ def _getters(body: type[Body]) -> tuple[tuple[str, Getter], ...]:
     found = []
     for name, field in body.model_fields.items():
         if ADDED not in field.metadata:
-            get = next((_getter(name, each) for each in field.metadata if isinstance(each, _Source)), attrgetter(name))
+            get = next(filter(callable, field.metadata), attrgetter(name))
             is_time = AwareDatetime in (field.annotation, *get_args(field.annotation))
             found.append((field.alias or name, _time_of(get) if is_time else get))
     return tuple(found)
-
-
-_Source = From | Payload | Computed
-
-
-def _getter(name: str, source: _Source) -> Getter:
-    match source:
-        case From(path):
-            return attrgetter(path)
-        case Payload(otherwise, other_name):
-            return lambda match: match.payload.get(other_name or name) or otherwise
-        case Computed(get):
-            return get
 
 
 def _time_of(get: Getter) -> Getter:
@@ -108,11 +83,11 @@ class DataMetadata(Body):
     """The origin and the age of the data."""
 
     scraped_at: AwareDatetime | None = Field(description="When the source was last read successfully.")
-    data_age_seconds: Annotated[int | None, From("whole_age_seconds")]
+    data_age_seconds: Annotated[int | None, attrgetter("whole_age_seconds")]
     scraper_id: Annotated[UUID | None, ADDED]
     source: Annotated[str, ADDED] = Field(description="How the data came in: scraper, cache or manual.")
     state: DataState
-    next_update_in_seconds: Annotated[float | None, Computed(_tenths_until_update)]
+    next_update_in_seconds: Annotated[float | None, _tenths_until_update]
 
     @classmethod
     def of(cls, match: CachedMatch, freshness: Freshness, /, **added: Any) -> Values:
@@ -153,9 +128,9 @@ class Provisional(Body):
 
 class ItemFreshness(Body):
     state: DataState
-    age_seconds: Annotated[int | None, From("whole_age_seconds")]
+    age_seconds: Annotated[int | None, attrgetter("whole_age_seconds")]
     scraped_at: AwareDatetime | None
-    next_update_in: Annotated[float | None, Computed(_tenths_until_update)]
+    next_update_in: Annotated[float | None, _tenths_until_update]
 
 
 class MatchItem(Body):
@@ -166,8 +141,8 @@ class MatchItem(Body):
     status: Status
     phase: Phase
     lifecycle: MatchLifecycle
-    teams: Annotated[Teams | None, Payload()]
-    score: Annotated[Score | None, Payload()]
+    teams: Annotated[Teams | None, in_payload("teams")]
+    score: Annotated[Score | None, in_payload("score")]
     start_time: AwareDatetime | None
     sequence: int
     freshness: Annotated[ItemFreshness, ADDED]
@@ -181,10 +156,10 @@ class ListMetadata(Body):
     )
     state: DataState
     scraped_at: AwareDatetime | None
-    data_age_seconds: Annotated[int | None, From("whole_age_seconds")] = Field(
+    data_age_seconds: Annotated[int | None, attrgetter("whole_age_seconds")] = Field(
         description="Of the oldest live match in the answer."
     )
-    next_update_in_seconds: Annotated[float | None, Computed(_tenths_until_update)] = Field(
+    next_update_in_seconds: Annotated[float | None, _tenths_until_update] = Field(
         description="Until the first of them is read again."
     )
 
@@ -228,11 +203,13 @@ class MatchDocument(Body):
     """A match in the unified schema, the same for every sport and source."""
 
     id: int
-    match_id: Annotated[str, From("main_key")] = Field(
+    match_id: Annotated[str, attrgetter("main_key")] = Field(
         description="The first of `keys`: its name at the most trusted source."
     )
     keys: list[str] = Field(description="The match's names at its sources, such as crex_13KM; each works as an id.")
-    domain_id: Annotated[str, From("main_source")] = Field(description="The key of the source that `match_id` is from.")
+    domain_id: Annotated[str, attrgetter("main_source")] = Field(
+        description="The key of the source that `match_id` is from."
+    )
     sport: Sport
     title: str
     status: Status
@@ -240,17 +217,19 @@ class MatchDocument(Body):
     lifecycle: MatchLifecycle | None = Field(
         description="Whether the match is being read now; null in a read of the past, which has no such history."
     )
-    teams: Annotated[Teams | None, Payload()]
-    score: Annotated[Score | None, Payload()]
-    innings: Annotated[list[Innings], Payload([])]
-    current_innings: Annotated[int | None, Payload()]
-    clock: Annotated[str, Payload("")] = Field(description="Football: the minute.")
-    toss: Annotated[Toss | None, Payload()] = Field(description="Cricket. The winner as the source names it.")
-    venue: Annotated[str, Payload("")]
+    teams: Annotated[Teams | None, in_payload("teams")]
+    score: Annotated[Score | None, in_payload("score")]
+    innings: Annotated[list[Innings], in_payload("innings", [])]
+    current_innings: Annotated[int | None, in_payload("current_innings")]
+    clock: Annotated[str, in_payload("clock", "")] = Field(description="Football: the minute.")
+    toss: Annotated[Toss | None, in_payload("toss")] = Field(description="Cricket. The winner as the source names it.")
+    venue: Annotated[str, in_payload("venue", "")]
     start_time: AwareDatetime | None
-    last_event: Annotated[LastEvent | None, Computed(last_event_of)]
-    result: Annotated[str, Payload("")] = Field(description="The source's sentence; empty until the match is over.")
-    metadata: Annotated[dict[str, Any], Payload({})] = Field(
+    last_event: Annotated[LastEvent | None, last_event_of]
+    result: Annotated[str, in_payload("result", "")] = Field(
+        description="The source's sentence; empty until the match is over."
+    )
+    metadata: Annotated[dict[str, Any], in_payload("metadata", {})] = Field(
         description="Further values of a source: series, round, match_type, season."
     )
     sequence: int = Field(description="Grows by one with every change of the match.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
 from django.utils import timezone
@@ -11,12 +12,10 @@ from rest_framework.exceptions import NotFound
 from scraping.api.bodies import (
     ADDED,
     Body,
-    Computed,
     DataMetadata,
-    From,
     ListMetadata,
-    Payload,
     Values,
+    in_payload,
     last_event_of,
     render_match,
 )
@@ -51,19 +50,19 @@ def _team_list(match: CachedMatch) -> list[Values]:
 class MatchInfo(Body):
     """A cricket match, in the shape of /cricket-data."""
 
-    matchId: Annotated[int, From("id")]  # noqa: N815  the names of this older surface
+    matchId: Annotated[int, attrgetter("id")]  # noqa: N815  the names of this older surface
     title: str
-    teams: Annotated[list[CricketTeam], Computed(_team_list)]
-    score: Annotated[dict[str, SideScore], Payload({})]
+    teams: Annotated[list[CricketTeam], _team_list]
+    score: Annotated[dict[str, SideScore], in_payload("score", {})]
     status: Status
     phase: Phase
-    innings: Annotated[list[Innings], Payload([])]
-    currentInnings: Annotated[int | None, Payload(name="current_innings")]  # noqa: N815
-    toss: Annotated[Toss | None, Payload()]
-    venue: Annotated[str, Payload("")]
-    startTime: Annotated[AwareDatetime | None, From("start_time")]  # noqa: N815
-    lastEvent: Annotated[LastEvent | None, Computed(last_event_of)]  # noqa: N815
-    result: Annotated[str, Payload("")]
+    innings: Annotated[list[Innings], in_payload("innings", [])]
+    currentInnings: Annotated[int | None, in_payload("current_innings")]  # noqa: N815
+    toss: Annotated[Toss | None, in_payload("toss")]
+    venue: Annotated[str, in_payload("venue", "")]
+    startTime: Annotated[AwareDatetime | None, attrgetter("start_time")]  # noqa: N815
+    lastEvent: Annotated[LastEvent | None, last_event_of]  # noqa: N815
+    result: Annotated[str, in_payload("result", "")]
     metadata_: Annotated[DataMetadata, ADDED] = Field(alias="_metadata")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from scraping.api.bodies import ADDED, Body, Computed, FieldProvenance, From, FullMetadata, PastMetadata, Provisional
+from scraping.api.bodies import ADDED, Body, FieldProvenance, FullMetadata, PastMetadata, Provisional
 from scraping.documents import queries
 from scraping.models import EventAction, Lineup, SnapshotType
 
@@ -15,16 +16,16 @@ from scraping.models import EventAction, Lineup, SnapshotType
 class EventRow(Body):
     """One row of a match's feed. A correction is a row of its own: the same event_id, a higher revision."""
 
-    id: Annotated[int, From("pk")] = Field(description="Of the row; `since` counts these.")
-    event_id: Annotated[str, From("known_as")] = Field(
+    id: Annotated[int, attrgetter("pk")] = Field(description="Of the row; `since` counts these.")
+    event_id: Annotated[str, attrgetter("known_as")] = Field(
         description="Of the event. It stays, also if another source reports the event better."
     )
     slot: str = Field(description="Names the event whichever source reports it: b:1:11:5 is a ball. May be empty.")
-    revision: Annotated[int, From("shown_revision")]
+    revision: Annotated[int, attrgetter("shown_revision")]
     action: EventAction
     reason: str = Field(description="Why it was corrected or retracted; empty for a new one.")
     sequence: int = Field(description="That the match had when this was written.")
-    source: Annotated[str, From("source.key")] = Field(description="The source of this row.")
+    source: Annotated[str, attrgetter("source.key")] = Field(description="The source of this row.")
     kind: str = Field(
         description="dot, runs, four, six, wide, no_ball, bye, leg_bye, wicket (the delivery), dismissal (the batter), "
         "over_complete; goal, own_goal, yellow_card, red_card, substitution, period ..."
@@ -96,7 +97,7 @@ class SnapshotItem(Body):
     checksum: str = Field(description="SHA-256 of the payload; docs/api.md says how to check it.")
     data_source: str = Field(description="How the data came in: scraper, cache or manual.")
     scraper_id: UUID | None
-    changed: Annotated[list[str], Computed(queries.changed_fields)] = Field(
+    changed: Annotated[list[str], queries.changed_fields] = Field(
         description="The names of the fields in which it differs from the state before."
     )
 
@@ -122,7 +123,7 @@ class SnapshotDocument(Body):
 
 
 class LineupPlayerDocument(Body):
-    player_id: Annotated[str, From("player_id_ext")] = Field(description="The player's id at the source.")
+    player_id: Annotated[str, attrgetter("player_id_ext")] = Field(description="The player's id at the source.")
     name: str
     position: str = Field(description="As the source has it: G, D, M, F; BAT, BOWL, AR, WK.")
     shirt: str = Field(description="The number; empty if there is none.")
@@ -141,9 +142,9 @@ class LineupDocument(Body):
 
     side: str = Field(description="team_a or team_b, as in `score`.")
     team: Annotated[str, ADDED]
-    source: Annotated[str, From("source.key")]
+    source: Annotated[str, attrgetter("source.key")]
     snapshot_type: SnapshotType
-    schema_version: Annotated[str, From("payload_schema")] = Field(
+    schema_version: Annotated[str, attrgetter("payload_schema")] = Field(
         description="Of the answer that it was read from: sofascore.lineups.v1."
     )
     formation: str = Field(description="Football: 4-3-3; else empty.")
@@ -151,7 +152,7 @@ class LineupDocument(Body):
     xi_missing: bool = Field(description="Fewer than eleven starters are known.")
     kickoff: AwareDatetime = Field(description="The start of the match as it was known at the reading.")
     captured_at: AwareDatetime = Field(description="Of a pre_match one always before the kick-off.")
-    players: Annotated[list[LineupPlayerDocument], Computed(_players)]
+    players: Annotated[list[LineupPlayerDocument], _players]
 
 
 class XiMissing(Body):
@@ -170,7 +171,7 @@ class MatchLineups(Body):
 class ConflictRow(Body):
     """Two sources report the same field differently, by more than a delay would explain."""
 
-    id: Annotated[int, From("pk")]
+    id: Annotated[int, attrgetter("pk")]
     field: str = Field(description="innings.1.runs, score.team_a.goals, status, teams.team_b, toss.winner, start_time.")
     chosen_source: str = Field(description="The source whose value is served.")
     chosen_value: Any

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 from rest_framework import serializers
 
 from scraping import jobs
-from scraping.api.bodies import ADDED, Body, Computed
+from scraping.api.bodies import ADDED, Body
 from scraping.api.params import number, source_key
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
@@ -129,5 +129,5 @@ def _refused_tasks(outcome: RetryOutcome) -> list[dict[str, Any]]:
 class RetryAnswer(Body):
     dry_run: Annotated[bool, ADDED]
     retried: list[int] = Field(description="Tasks that are open again; in a dry run, that would be.")
-    refused: Annotated[list[RefusedTask], Computed(_refused_tasks)]
+    refused: Annotated[list[RefusedTask], _refused_tasks]
     has_more: bool = Field(description="There were more than are retried at once: ask again.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Annotated, Any
 
 from django.utils import timezone
@@ -11,7 +12,7 @@ from pydantic import AwareDatetime
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping.api.bodies import Body, From
+from scraping.api.bodies import Body
 from scraping.api.fresh_view import ID, no_such_match
 from scraping.api.params import PauseRequest
 from scraping.documents.queries import find_match
@@ -23,7 +24,7 @@ from victoryline.lib.http.views import ApiView
 
 
 class LifecycleAnswer(Body):
-    id: Annotated[int, From("pk")]
+    id: Annotated[int, attrgetter("pk")]
     title: str
     lifecycle: MatchLifecycle
     pause_until: AwareDatetime | None

@@ -11,6 +11,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Any
 
 import orjson
@@ -24,7 +25,7 @@ from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from scraping.api.bodies import ADDED, Body, Computed, From
+from scraping.api.bodies import ADDED, Body, Getter
 from scraping.errors import PayloadRejected
 from scraping.jobs import submission_schema, submissions
 from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES, SentMatch, SentMatches
@@ -52,8 +53,8 @@ class SubmittedEvents(Body):
     retracted: int
 
 
-def _result(name: str) -> Computed:
-    return Computed(lambda submission: submission.result.get(name))
+def _result(name: str) -> Getter:
+    return lambda submission: submission.result.get(name)
 
 
 class SubmissionDocument(Body):
@@ -65,14 +66,14 @@ class SubmissionDocument(Body):
         "be taken, `reason` says why."
     )
     reason: str = Field(description="Why it was refused, or what of it was not taken; usually empty.")
-    match_id: Annotated[str, Computed(lambda submission: str(submission.body["match_id"]))] = Field(
+    match_id: Annotated[str, lambda submission: str(submission.body["match_id"])] = Field(
         description="Your own id of the match."
     )
-    match: Annotated[int, From("ref.match_id")] = Field(description="Ours: GET /api/v1/matches/{match} reads it.")
-    key: Annotated[str, From("ref.key")] = Field(
+    match: Annotated[int, attrgetter("ref.match_id")] = Field(description="Ours: GET /api/v1/matches/{match} reads it.")
+    key: Annotated[str, attrgetter("ref.key")] = Field(
         description="Your match's name among all keys of the match; works as an id everywhere."
     )
-    received_at: Annotated[AwareDatetime, From("created_at")]
+    received_at: Annotated[AwareDatetime, attrgetter("created_at")]
     finished_at: AwareDatetime | None
     sequence: Annotated[int | None, _result("sequence")] = Field(
         description="The match's sequence after it; null while it waits."
