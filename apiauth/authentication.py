@@ -127,6 +127,7 @@ BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9._~+/=-]+) *", re.IGNORECASE |
 REALM = 'Bearer realm="victoryline"'
 # Answers that cost no quota still cost work: their limit is this many times the tier's.
 FREE_FACTOR = 10
+STRANGERS_PER_MINUTE = 60  # requests without a valid token from one address
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -222,8 +223,7 @@ def count_stranger(request: Request) -> None:
 
 
 def _stranger(request: Request) -> tuple[str, int]:
-    config = settings.CONFIG
-    return f"address:{client_address(request, config.trusted_proxies)}", config.rate_limit_anonymous_per_minute
+    return f"address:{client_address(request, settings.CONFIG.trusted_proxies)}", STRANGERS_PER_MINUTE
 
 
 def _set_rate_limit(request: Request, decision: Decision) -> None:

@@ -166,7 +166,7 @@ class PostgresWithCommitTimes(PostgresServer):
 def bench_environment(
     *, database: str, programme: str, pace: float, settings: Mapping[str, str], has_commit_times: bool = False
 ) -> Iterator[BenchEnvironment]:
-    """Starts servers and stadium, migrates the database and sets up Django. `settings` are configuration variables."""
+    """Starts servers and stadium, migrates the database and sets up Django. `settings`: configuration variables."""
     program = chromium.find(chosen=None, var_dir=PROJECT_ROOT / "var", environ=os.environ)
     if chosen := os.environ.get("CHROMIUM_PATH"):
         program = Path(chosen)
@@ -199,7 +199,7 @@ def bench_servers(
             "ENABLE_PROMETHEUS_METRICS": "false",
             "SECRET_KEY": "a secret key for one benchmark run, 50 characters or more",
             "JWT_SIGNING_KEY": "a signing key for one benchmark run, 50 characters or more",
-            "DJANGO_SETTINGS_MODULE": "victoryline.settings",
+            "DJANGO_SETTINGS_MODULE": "tests.shortened",
             **settings,
         }
         (folder / "tmp").mkdir()

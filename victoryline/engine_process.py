@@ -25,6 +25,9 @@ ONE_SIGNAL_SECONDS = 1.0
 # Without the supervisor, its parent watch kills this process and its children after a few seconds.
 ORPHAN_STOP_SECONDS = 4.0
 SQLITE_LOCK_SECONDS = 30.0
+SCHEDULER_TICK_SECONDS = 0.1
+# After which a silent loop or heartbeat counts as stalled and the process is replaced.
+STALL_SECONDS = 30.0
 SLOW_FACTOR = 1.5
 # A dead leader is replaced before the leases of its workers end.
 LEADER_LEASE_SHARE = 2 / 3
@@ -63,8 +66,8 @@ def stall_limits(config: Config) -> StallLimits:
     store_wait = config.db_answer_seconds if config.database_url else SQLITE_LOCK_SECONDS
     return StallLimits(
         task_seconds=max(longest_visit + 15.0, 2 * store_wait),
-        stall_seconds=config.stall_seconds,
-        store_seconds=config.stall_seconds + store_wait,
+        stall_seconds=STALL_SECONDS,
+        store_seconds=STALL_SECONDS + store_wait,
     )
 
 
@@ -76,7 +79,7 @@ def start_scheduler(config: Config, holder: str, watchdog: Watchdog) -> Callable
     loop = SchedulerLoop(
         load_steps(settings.SCHEDULER_STEPS),
         holder=holder,
-        tick_seconds=config.scheduler_tick_seconds,
+        tick_seconds=SCHEDULER_TICK_SECONDS,
         lease_seconds=config.task_lease_seconds * LEADER_LEASE_SHARE,
     )
     thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)

@@ -146,7 +146,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = not (BASE_DIR / "staticfiles").exists()
 STATIC_ROOT = None if WHITENOISE_USE_FINDERS and "collectstatic" not in sys.argv else BASE_DIR / "staticfiles"
 MEDIA_ROOT = VAR_DIR / "media"
-MATCH_LOG_DIR = CONFIG.match_log_dir or VAR_DIR / "match_logs"
+MATCH_LOG_DIR = VAR_DIR / "match_logs"
 
 LOGGING = logging_config(level=CONFIG.log_level, format=CONFIG.log_format, service="web")
 CSRF_FAILURE_VIEW = "victoryline.lib.http.error_pages.csrf_failure"

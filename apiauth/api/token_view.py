@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -32,6 +31,8 @@ from victoryline.lib.times import UtcTime
 
 logger = logging.getLogger(__name__)
 
+# From one address.
+TOKENS_PER_MINUTE = 60
 FAILURES_PER_MINUTE = 10
 FAILURES_OF_A_KEY_PER_MINUTE = 100
 TOO_MANY_WRONG = f"Your address has sent {FAILURES_PER_MINUTE} wrong keys within a minute."
@@ -54,8 +55,8 @@ class TokensThrottle(BaseThrottle):
     """Counts every attempt, right or wrong; an address that guesses is refused before its key is verified."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        http, per_minute = request._request, settings.CONFIG.rate_limit_tokens_per_minute  # noqa: SLF001
-        attempts = _usage(http, "token", address_of(http), per_minute)
+        http = request._request  # noqa: SLF001
+        attempts = _usage(http, "token", address_of(http), TOKENS_PER_MINUTE)
         if attempts.is_exceeded:
             detail = f"Your address has asked for {attempts.limit} tokens within a minute; one is good for a day."
             raise _refusal(attempts, detail)

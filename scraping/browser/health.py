@@ -40,7 +40,7 @@ class LaunchCause(StrEnum):
 class RecyclePolicy:
     """The limits of a browser's life. Beyond one of them the browser is replaced."""
 
-    max_pages: int = 500
+    max_pages: int = 1000
     max_age_seconds: float = 6 * 3600.0
     max_faults: int = 2
     fault_window_seconds: float = 60.0

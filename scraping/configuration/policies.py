@@ -37,15 +37,15 @@ SOURCE_BREAKER = BreakerPolicy(failure_threshold=0, timeout_seconds=900.0, succe
 @dataclass(frozen=True)
 class Policies:
     lease_seconds: float
-    max_rescues: int
     discovery_interval_seconds: float
-    pause_after_failures: int
-    pause_seconds: float
     max_lifetime_seconds: float
     staleness_threshold_seconds: float
     retry: RetryPolicy
     breaker: BreakerPolicy
     pace: Pace
+    max_rescues: int = 3  # workers that may die while running a task before it becomes a dead letter
+    pause_after_failures: int = 5  # failed attempts of a match in a row
+    pause_seconds: float = 300.0
     archive_after_hours: float = 24.0  # after its end
     memory_soft_limit_bytes: float = float("inf")
     hint_again_seconds: float = 5.0  # after which an unclaimed task is announced again
@@ -111,10 +111,7 @@ def reload() -> bool:
 def from_config(config: Config) -> Policies:
     return Policies(
         lease_seconds=config.task_lease_seconds,
-        max_rescues=config.max_rescues,
         discovery_interval_seconds=config.discovery_interval_seconds,
-        pause_after_failures=config.pause_after_failures,
-        pause_seconds=config.pause_seconds,
         max_lifetime_seconds=config.scraper_max_lifetime_hours * 3600.0,
         staleness_threshold_seconds=config.staleness_threshold_seconds,
         retry=RetryPolicy(config.retry_max_attempts, config.retry_base_delay_seconds, config.retry_max_delay_seconds),
@@ -132,10 +129,4 @@ def from_config(config: Config) -> Policies:
         ),
         memory_soft_limit_bytes=float(config.memory_soft_limit_mb * MEGABYTE),
         source_breaker=replace(SOURCE_BREAKER, timeout_seconds=config.source_breaker_cooldown_seconds),
-        window=WindowPolicy(
-            config.source_breaker_window_seconds,
-            config.source_breaker_min_calls,
-            min_bad_seconds=config.source_breaker_min_seconds,
-        ),
-        drift=DriftPolicy(retry_seconds=config.drift_retry_seconds),
     )

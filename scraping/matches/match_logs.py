@@ -1,4 +1,4 @@
-"""Writes the log of a match that has ended to a file: MATCH_LOG_DIR/{match id}/match.json.gz. Writes MatchArchive.
+"""Writes the log of a match that has ended to a file: VAR_DIR/match_logs/{match id}/match.json.gz. Writes MatchArchive.
 
 It has everything about how the match was read, for the time when its rows are deleted: states with their times, every
 revision of its events, line-ups and figures, errors, scrapers' counters, tasks. Without secrets, written atomically,

@@ -148,7 +148,7 @@ class EngineParts(dramatiq.Middleware):
                 on_loop=loop.call_soon_threadsafe,
                 min_free_bytes=MIN_FREE_MEMORY_MB * MEGABYTE,
             ),
-            tokens=TokenWatch(tokens, worker_id=worker_id, degraded_seconds=config.token_degraded_seconds),
+            tokens=TokenWatch(tokens, worker_id=worker_id),
             commands=CommandRunner(sessions, worker_id=worker_id, on_loop=loop.call_soon_threadsafe),
         )
         self._heartbeat.start()
@@ -175,11 +175,7 @@ class EngineParts(dramatiq.Middleware):
 
     async def _make_sessions(self) -> Sessions:
         config = self._options.config
-        policy = RecyclePolicy(
-            max_pages=config.browser_max_pages,
-            max_age_seconds=config.scraper_max_lifetime_hours * 3600.0,
-            hung_seconds=config.browser_hung_seconds,
-        )
+        policy = RecyclePolicy(max_age_seconds=config.scraper_max_lifetime_hours * 3600.0)
         host = BrowserHost(
             self._options.browser,
             self._report_launch,

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 MEGABYTE = 1024 * 1024
 RECOVERED_SHARE = 1.2  # of the limit, so that the state does not flicker around it
+TOKEN_DEGRADED_SECONDS = 300.0  # without a token; its source then counts as degraded
 TOKEN_SIGNAL_EVERY = timedelta(seconds=20)
 SESSION_ROWS_EVERY = timedelta(seconds=15)  # of active sessions; ended ones are written with the next heartbeat
 REASON_LENGTH = 200
@@ -73,14 +74,13 @@ class TokenWatch:
     worker itself is gone.
     """
 
-    def __init__(self, tokens: Tokens, *, worker_id: str, degraded_seconds: float) -> None:
+    def __init__(self, tokens: Tokens, *, worker_id: str) -> None:
         self._tokens = tokens
         self._worker_id = worker_id
-        self._degraded_seconds = degraded_seconds
         self._reported_at: dict[str, datetime] = {}
 
     def check(self, *, now: datetime) -> None:
-        missing = {one.source_key: one for one in self._tokens.missing() if one.seconds >= self._degraded_seconds}
+        missing = {one.source_key: one for one in self._tokens.missing() if one.seconds >= TOKEN_DEGRADED_SECONDS}
         for key, one in missing.items():
             if key not in self._reported_at:
                 logger.error(

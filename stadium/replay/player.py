@@ -34,9 +34,8 @@ REPORT_EVERY_SECONDS = 10.0
 CHECK_EVERY_SECONDS = 2.0
 SETTLE_SECONDS = 240.0  # after the last ball, for missing data to arrive
 OUTAGE_AT = 0.4  # share played of the match that is furthest
-# A replay writes to its own folder only: neither to the configured database, nor to the configured match logs, whose
-# match numbers begin with 1 as well.
-EXTERNAL_SETTINGS = ("DATABASE_URL", "REDIS_URL", "MATCH_LOG_DIR", "CONFIG_FILE")
+# A replay writes to its own folder only, not to the configured database.
+EXTERNAL_SETTINGS = ("DATABASE_URL", "REDIS_URL", "CONFIG_FILE")
 # At high speed a break takes seconds, and an outage of a minute is most of the match.
 SETTINGS = {
     "POLLING_INTERVAL_SECONDS": "1",

@@ -24,12 +24,12 @@ LIST = "/api/v1/matches"
 
 
 @pytest.fixture
-def small_limits(settings: Any) -> None:
+def small_limits(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiauth.authentication.STRANGERS_PER_MINUTE", 4)
     settings.CONFIG = settings.CONFIG.model_copy(
         update={
             "rate_limit_standard_per_minute": 3,
             "rate_limit_premium_per_minute": 6,
-            "rate_limit_anonymous_per_minute": 4,
         }
     )
 

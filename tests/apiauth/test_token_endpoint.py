@@ -113,8 +113,8 @@ class TestGenerateToken:
 @pytest.mark.usefixtures("clock")
 class TestLimit:
     @pytest.fixture(autouse=True)
-    def few(self, settings) -> None:
-        settings.CONFIG = settings.CONFIG.model_copy(update={"rate_limit_tokens_per_minute": 5})
+    def few(self, monkeypatch) -> None:
+        monkeypatch.setattr("apiauth.api.token_view.TOKENS_PER_MINUTE", 5)
 
     def test_counts_every_attempt_of_an_address(self, anonymous: Client, caller: Caller) -> None:
         answers = [ask(anonymous, caller.issued.text) for _ in range(4)]

@@ -41,7 +41,10 @@ call_command("sync_sources")
 
 
 class System(Witness):
-    """Its processes, by name. `env` overrides the configuration. Stops everything it started, whatever happened."""
+    """Its processes, by name. `env` overrides the configuration, and constants as `tests.shortened` lists them.
+
+    Stops everything it started, whatever happened.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class System(Witness):
         file = SqliteFile(self.folder / "victoryline.sqlite3")
         super().__init__(PostgresDatabase(database_url) if database_url else file, stadium)
         self.env = {
+            "DJANGO_SETTINGS_MODULE": "tests.shortened",
             "VAR_DIR": str(self.folder),
             "DATABASE_URL": database_url,
             "REDIS_URL": redis_url,

@@ -25,7 +25,6 @@ STALL_SECONDS, STOP_SECONDS = 3, 12
 # The engine as it is, and beside it a thread that waits for a file to appear and then breaks something inside.
 SABOTAGE = """
 import os, pathlib, sys, threading, time
-os.environ["DJANGO_SETTINGS_MODULE"] = "victoryline.settings"
 import django
 django.setup()
 from django.core.management import call_command

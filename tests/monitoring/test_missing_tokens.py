@@ -46,7 +46,7 @@ def tokens() -> TokensOf:
 
 @pytest.fixture
 def look(tokens: TokensOf) -> Callable[[float], None]:
-    watch = TokenWatch(tokens, worker_id="w-1", degraded_seconds=300)
+    watch = TokenWatch(tokens, worker_id="w-1")
     return lambda seconds: watch.check(now=later(seconds))
 
 
@@ -100,7 +100,7 @@ def test_one_workers_token_does_not_hide_anothers_lack(tokens: TokensOf, look: L
     look(0)
     other = TokensOf()
     other.seconds_missing = {"crexpro": 400}
-    watch = TokenWatch(other, worker_id="w-2", degraded_seconds=300)
+    watch = TokenWatch(other, worker_id="w-2")
     watch.check(now=later(1))
     other.seconds_missing = {}
     watch.check(now=later(2))

@@ -25,17 +25,21 @@ REMOVED_KEYS = frozenset(
     for section, keys in {
         "alerts": "batch_seconds hourly_limit pause_seconds repeat_minutes",
         "database.pool": "idle lifetime max min",
-        "engine": "heartbeat_seconds hint_again_seconds leader_lease_seconds poll_group_size task_deadline_seconds",
+        "engine": "heartbeat_seconds hint_again_seconds leader_lease_seconds max_rescues poll_group_size "
+        "scheduler_tick_seconds stall_seconds task_deadline_seconds",
+        "files": "match_log_dir",
         "retention": "dead_days done_hours evidence_days evidence_max_kb evidence_total_mb submissions_days usage_days",
-        "scraper.browser": "drain_seconds max_body_kb max_redirects",
-        "scraper.drift": "drop_percent failures",
+        "scraper.browser": "drain_seconds hung_seconds max_body_kb max_pages max_redirects",
+        "scraper.drift": "drop_percent failures retry",
         "scraper.lifecycle": "archive_after_hours lineup_window_hours",
         "scraper.proxy": "quarantine",
-        "scraper.resilience": "retry.budget_percent source_breaker.bad_percent source_breaker.probes",
+        "scraper.resilience": "pause.after_failures pause.seconds retry.budget_percent source_breaker.bad_percent "
+        "source_breaker.min_calls source_breaker.min_seconds source_breaker.probes source_breaker.window",
         "scraper.resources": "orphan_cleanup_minutes",
         "scraper.resources.memory": "admission_retry idle_watch_minutes min_free_mb",
+        "scraper.tokens": "degraded_after",
         "stadium": "port seed",
-        "web": "key_overlap_hours request_slow_ms",
+        "web": "key_overlap_hours rate_limits.anonymous rate_limits.tokens request_slow_ms",
     }.items()
     for key in keys.split()
 )

@@ -53,18 +53,8 @@ class Resilience(Group):
     """Delay before the first retry; it doubles each time."""
     retry_max_delay_seconds: int = setting(16, "retry.max_delay", 1, DAY_SECONDS)
     """Longest delay between two attempts."""
-    source_breaker_window_seconds: int = setting(600, "source_breaker.window", 10, DAY_SECONDS)
-    """Seconds over which the calls to a source are evaluated."""
-    source_breaker_min_calls: int = setting(30, "source_breaker.min_calls", 1, 1_000_000)
-    """Fewest calls in that window before a source's breaker can open."""
-    source_breaker_min_seconds: int = setting(60, "source_breaker.min_seconds", 0, DAY_SECONDS)
-    """Seconds over which calls must have failed before a source's breaker opens."""
     source_breaker_cooldown_seconds: int = setting(900, "source_breaker.cooldown", 1, DAY_SECONDS)
     """Seconds a source's breaker stays open before it lets probes through."""
-    pause_after_failures: int = setting(5, "pause.after_failures", 1, 1000)
-    """Failed attempts in a row that pause a match."""
-    pause_seconds: int = setting(300, "pause.seconds", 1, DAY_SECONDS)
-    """Seconds a match stays paused."""
 
 
 class Browser(Group):
@@ -81,10 +71,6 @@ class Browser(Group):
     """Run Chromium without a window."""
     chromium_path: OptionalPath = setting(None, "chromium_path")
     """Chromium to use. Empty: Playwright's own, else the system's."""
-    browser_max_pages: int = setting(1000, "max_pages", 1, 1_000_000)
-    """Pages after which a browser is replaced by a fresh one."""
-    browser_hung_seconds: int = setting(30, "hung_seconds", 1, 600)
-    """Seconds without an answer after which a browser counts as hung and is killed."""
     scraper_stealth: bool = setting(False, "stealth")
     """Hide the marks of an automated browser (playwright-stealth)."""
     scraper_cdp_endpoint: DevToolsUrl = setting("", "cdp_endpoint")
@@ -116,15 +102,11 @@ class Proxies(Group):
 
 
 class SourceAccess(Group):
-    """Source tokens and layout changes."""
+    """Source tokens."""
 
     section = "scraper"
     source_credentials: str = secret("")
     """Credentials for the token services of sources: source=secret, separated by spaces."""
-    token_degraded_seconds: int = setting(300, "tokens.degraded_after", 1, DAY_SECONDS)
-    """Seconds without a token after which its source counts as degraded."""
-    drift_retry_seconds: int = setting(300, "drift.retry", 1, DAY_SECONDS)
-    """Seconds between two attempts at a source whose layout has changed."""
 
 
 class Adaptive(Group):

@@ -103,10 +103,6 @@ class Web(Group):
     """Requests a minute of a standard consumer."""
     rate_limit_premium_per_minute: int = setting(1000, "rate_limits.premium", 1, 1_000_000)
     """Requests a minute of a premium consumer."""
-    rate_limit_anonymous_per_minute: int = setting(60, "rate_limits.anonymous", 1, 1_000_000)
-    """API requests a minute without a valid token from one address."""
-    rate_limit_tokens_per_minute: int = setting(60, "rate_limits.tokens", 1, 1_000_000)
-    """Token requests a minute from one address."""
     cors_origins: TextList = setting((), "cors_origins")
     """Sites whose pages may call the API from a browser, such as https://example.com; * for all."""
     request_trace: Annotated[Literal["none", "refused", "slow", "all"], LowerCase] = setting("refused", "request_trace")
@@ -121,14 +117,8 @@ class Engine(Group):
     """Tasks a worker runs at once."""
     task_lease_seconds: int = setting(15, "task_lease_seconds", 5, 300)
     """Seconds a worker owns a task without a heartbeat; heartbeats and the scheduler's lease follow it."""
-    max_rescues: int = setting(3, "max_rescues", 1, 100)
-    """Workers that may die while running a task before it becomes a dead letter."""
-    scheduler_tick_seconds: float = setting(0.1, "scheduler_tick_seconds", 0.01, 60)
-    """Seconds between two rounds of the scheduler."""
     stop_seconds: int = setting(25, "stop_seconds", 1, 600)
     """Seconds a worker has to finish its running tasks after SIGTERM."""
-    stall_seconds: int = setting(30, "stall_seconds", 2, 3600)
-    """Seconds after which a silent loop or heartbeat counts as stalled and its process is replaced."""
     min_free_disk_mb: int = setting(200, "min_free_disk_mb", 0, 1_048_576)
     """Free disk space below which a worker takes no new work."""
 
@@ -171,7 +161,5 @@ class Files(Group):
     section = "files"
     var_dir: FilePath = setting(PROJECT_ROOT / "var", "var_dir")
     """Folder of every file that VictoryLine writes."""
-    match_log_dir: OptionalPath = setting(None, "match_log_dir")
-    """Folder of the log files of completed matches. Empty: match_logs in VAR_DIR."""
     config_file: OptionalPath = setting(None, "")
     """The YAML file to read."""

@@ -177,15 +177,9 @@ class TestBreakerOfASource:
     def test_calls_fall_into_buckets_of_ten_seconds(self, seconds: float, start: float) -> None:
         assert bucket_start(later(seconds), BUCKET_SECONDS) == later(start)
 
-    def test_the_numbers_are_settings(self) -> None:
-        names = {
-            "SOURCE_BREAKER_WINDOW_SECONDS": "60",
-            "SOURCE_BREAKER_MIN_CALLS": "4",
-            "SOURCE_BREAKER_MIN_SECONDS": "20",
-            "SOURCE_BREAKER_COOLDOWN_SECONDS": "30",
-        }
-        policies = from_config(configuration.load(names))
-        assert policies.window == WindowPolicy(60, 4, 35, 20)
+    def test_the_cool_down_is_a_setting(self) -> None:
+        policies = from_config(configuration.load({"SOURCE_BREAKER_COOLDOWN_SECONDS": "30"}))
+        assert policies.window == WindowPolicy(600, 30, 35, 60)
         assert (policies.source_breaker.timeout_seconds, policies.source_breaker.probes) == (30, 3)
         assert (policies.source_breaker.success_threshold, policies.source_breaker.failure_threshold) == (3, 0)
 
