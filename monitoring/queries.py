@@ -20,8 +20,6 @@ from scraping.stats import fill_rates, traffic
 from scraping.stats.read_stats import Cost
 from victoryline.lib import availability, pg_wait
 
-MEGABYTE = 1024 * 1024
-
 
 class DatabaseAway(Exception):  # noqa: N818 - reads as a state at every `except`
     """The database does not answer; the message is the class of the driver's error."""

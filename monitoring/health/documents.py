@@ -19,10 +19,11 @@ from monitoring.health.match_cards import card
 from monitoring.health.status_rules import SystemStatus
 from monitoring.models import Alert, AuditEntry
 from monitoring.objectives import hourly_totals
-from monitoring.queries import MEGABYTE, DatabaseAway, SourceStats, database_read, percentile
+from monitoring.queries import DatabaseAway, SourceStats, database_read, percentile
 from scraping.models import Match, MatchRef, Source, Worker
 from victoryline.lib import availability
 from victoryline.lib.times import as_utc_iso
+from victoryline.lib.units import MEGABYTE
 
 AUDIT_ENTRIES = 10
 MAX_ALERTS = 20

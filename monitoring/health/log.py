@@ -13,9 +13,9 @@ from django.db.models import QuerySet
 
 from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
 from monitoring.models import HealthLog
-from monitoring.queries import MEGABYTE
 from scraping.models import HealthStatus
 from victoryline.lib.retention import Rule
+from victoryline.lib.units import MEGABYTE
 
 EVERY_ROW_FOR = timedelta(hours=24)
 KEPT_DAYS = 7

@@ -10,8 +10,9 @@ from django.db.models import Count, Min
 from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import Report, close_alert, raise_alert, set_alerts
 from monitoring.models import AuditEntry, Severity
-from monitoring.queries import MEGABYTE, matches_to_watch, workers_at_work
+from monitoring.queries import matches_to_watch, workers_at_work
 from scraping.models import ScrapeTask, TaskState
+from victoryline.lib.units import MEGABYTE
 
 MEMORY_ALERT_SHARE = 0.8
 MAX_QUEUE_WAIT = timedelta(seconds=60)

@@ -23,11 +23,11 @@ from prometheus_client import Counter, Gauge
 from scraping.browser.health import LaunchCause
 from scraping.browser.host import BrowserHost
 from scraping.browser.processes import TreeMemory, end_tree, free_memory_bytes
+from victoryline.lib.units import MEGABYTE
 from victoryline.lib.watchdog import TOO_LARGE_EXIT_CODE, end_children
 
 logger = logging.getLogger(__name__)
 
-MEGABYTE = 1024 * 1024
 WARNING_SHARE = 0.8  # of the soft limit
 COLLECT_EVERY_SECONDS = 60.0
 REPLACEMENT_SECONDS = 60.0  # beyond draining: a new browser that has not started by then will not start

@@ -22,12 +22,12 @@ from scraping.policies.retry import RetryPolicy
 from scraping.policies.source_breaker import WindowPolicy
 from victoryline.configuration import ConfigError
 from victoryline.lib.files import WatchedFile
+from victoryline.lib.units import MEGABYTE
 
 if TYPE_CHECKING:
     from victoryline.configuration import Config
 
 logger = logging.getLogger(__name__)
-MEGABYTE = 1024 * 1024
 SETTLE_SECONDS = 1.0  # since the file was last written
 
 # A source's breaker depends on its window, not on failures in a row, which concern a single match.

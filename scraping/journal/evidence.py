@@ -26,6 +26,7 @@ from scraping.journal.error_log import ErrorReport
 from scraping.models import Evidence, EvidenceKind, ScrapeError
 from scraping.readings import PAGE, AttemptEvidence, Document, evidence_of
 from victoryline.lib.redaction import clean_document
+from victoryline.lib.units import MEGABYTE
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,6 @@ MOST_DOCUMENTS = 6
 MARGIN_BYTES = 4096  # read beyond the limit, so that a secret across it is recognised, redacted and then cut off
 SETTLED = timedelta(hours=1)  # a younger file without a row is no orphan: its transaction may still be open
 MOST_REMOVED_AT_ONCE = 200
-MEGABYTE = 1024 * 1024
 MAX_FILE_BYTES = 512 * 1024
 TOTAL_MB = 200  # the oldest evidence is deleted first
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")

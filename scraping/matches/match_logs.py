@@ -42,12 +42,12 @@ from scraping.models import (
 from scraping.payloads import Status
 from victoryline.lib.redaction import redact
 from victoryline.lib.times import as_utc_iso
+from victoryline.lib.units import MEGABYTE
 
 logger = logging.getLogger(__name__)
 
 FORMAT = "victoryline.match.v1"
-MAX_BYTES = 32 * 1024 * 1024  # before compression; further rows are left out, and `cut_off` names their tables
-MEGABYTE = 1024 * 1024
+MAX_BYTES = 32 * MEGABYTE  # before compression; further rows are left out, and `cut_off` names their tables
 MAX_CARRIED_BYTES = 8 * MEGABYTE  # of the log before, compressed: a larger one is not read again
 CARRIED = ("scrapers", "errors", "tasks", "transitions", "snapshots")  # retention prunes them during a long match
 LONG = timedelta(hours=12)

@@ -18,10 +18,10 @@ from scraping.models import Match, MatchLifecycle, MatchRef, Worker
 from scraping.models.source import PUSHED
 from scraping.signals import watch_began, watch_ended, watch_put_off
 from victoryline.lib.operators import OperationRefused
+from victoryline.lib.units import MEGABYTE
 
 BATCH = 5  # started at a time: the memory that a watch takes shows only with the next heartbeats
 HEARTBEAT_MAX_AGE = timedelta(seconds=30)
-MEGABYTE = 1024 * 1024
 MIN_FREE_MEMORY_MB = 500  # of a machine, for another watch
 ADMISSION_RETRY_SECONDS = 60.0  # until a watch that was refused for lack of memory is tried again
 IDLE_MINUTES = 30  # without a change: such a watch is ended first when memory is short

@@ -21,7 +21,7 @@ from scraping.browser.egress.upstream_proxies import ProxyPlan
 from scraping.browser.health import HealthMonitor, RecyclePolicy
 from scraping.browser.host import BrowserHost, Replacement
 from scraping.browser.launcher import BrowserOptions
-from scraping.browser.memory_guard import MEGABYTE, MemoryGuard, MemoryLimits
+from scraping.browser.memory_guard import MemoryGuard, MemoryLimits
 from scraping.browser.sessions import Sessions
 from scraping.configuration import policies
 from scraping.documents.publisher import publisher
@@ -38,6 +38,7 @@ from scraping.worker.scrape import scrape
 from scraping.worker.upkeep import CommandRunner, DiskGuard, TokenWatch
 from victoryline.configuration import Config
 from victoryline.lib.hint_broker import QUEUE
+from victoryline.lib.units import MEGABYTE
 from victoryline.lib.watchdog import StallLimits, Watchdog
 
 logger = logging.getLogger(__name__)

@@ -18,10 +18,10 @@ from scraping.models import OrderKind, ProxySession, Source, WorkerOrder
 from scraping.reading.tokens import Tokens
 from scraping.recovery import worker_commands
 from scraping.signals import disk_ran_short, disk_recovered, token_found, token_lost
+from victoryline.lib.units import MEGABYTE
 
 logger = logging.getLogger(__name__)
 
-MEGABYTE = 1024 * 1024
 RECOVERED_SHARE = 1.2  # of the limit, so that the state does not flicker around it
 TOKEN_DEGRADED_SECONDS = 300.0  # without a token; its source then counts as degraded
 TOKEN_SIGNAL_EVERY = timedelta(seconds=20)

@@ -21,8 +21,9 @@ from unfold.forms import BaseDialogForm
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
+from victoryline.lib.units import MEGABYTE
+
 M = TypeVar("M", bound=Model)
-MEGABYTE = 1024 * 1024
 
 # The colours of labels: unfold's names for them.
 GOOD, BAD, CAREFUL, NEWS = "success", "danger", "warning", "info"

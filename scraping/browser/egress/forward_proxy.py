@@ -34,11 +34,11 @@ from prometheus_client import Counter
 from scraping.browser.egress.rules import CheckedResolver, EgressRules, is_ip_literal
 from scraping.errors import EgressRefused
 from scraping.readings import Site
+from victoryline.lib.units import MEGABYTE
 
 logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
-MEGABYTE = 1024 * 1024
 CHUNK_BYTES = 64 * 1024
 LINGER_SECONDS = 5.0  # for the last bytes on their way to the browser
 MAX_LOGGED_CAUSES = 100  # of a session: a page that requests ever new names must not fill the log
