@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from victoryline.lib.operators import OperationRefused
 
-class RefusedError(ValueError):
+
+class RefusedError(OperationRefused):
     """`field` names the input that is refused, where there is one."""
 
     def __init__(self, message: str, *, field: str = "") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -91,14 +90,6 @@ def consumers(since: datetime, until: datetime) -> dict[str, Sums]:
 def total(since: datetime, until: datetime, *, consumer: int | None = None) -> Sums:
     found = _rows(since, until, consumer).aggregate(**ADDED)
     return Sums(*(found[f"all_{name}"] or 0 for name in COLUMNS))
-
-
-def added(several: Sequence[Sums]) -> Sums:
-    """Adds several sums to one."""
-    columns = {name: [getattr(sums, name) for sums in several] for name in COLUMNS}
-    return Sums(
-        **{name: (max(found, default=0) if name.endswith("_most") else sum(found)) for name, found in columns.items()}
-    )
 
 
 def hour_of(moment: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""Admin pages of consumers and keys; `key_pages` issues, rotates and revokes."""
+"""Admin pages of consumers and keys; `key_pages` issues and rotates."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Count, Max, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -34,6 +32,7 @@ from victoryline.lib.admin import (
     column,
     username,
 )
+from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 
 STATE_COLOURS = {
     KeyState.IN_USE.value: GOOD,
@@ -165,8 +164,14 @@ class ConsumerAdmin(ConsoleAdmin):
         return key_pages.issue_page(self, request, _found(self, request, object_id))
 
 
+def _revoke(pk: int, call: OperatorCall) -> None:
+    key = ApiKey.objects.get(pk=pk)
+    if not keys.revoke(prefix=key.prefix, now=call.now, reason=call.reason, actor=call.actor):
+        raise RefusedError(f"the key {key.prefix} is revoked already")
+
+
 @admin.register(ApiKey)
-class ApiKeyAdmin(HistoryAdmin):
+class ApiKeyAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
         *("prefix", "consumer", "label", "shown_state", "shown_scopes"),
         *("expires_at", "last_used_at", "created_at", "revoked_at"),
@@ -179,13 +184,23 @@ class ApiKeyAdmin(HistoryAdmin):
         *("prefix", "consumer", "label", "shown_state", "shown_scopes", "created_at", "expires_at", "last_used_at"),
         *("replaced_by", "revoked_at", "revoke_reason"),
     )
-    actions = ("revoke_selected",)
-    actions_detail = ("rotate_one", "revoke_one")
+    actions_detail = ("rotate_one",)
+    operate_permission = "apiauth.change_apikey"
+    operated_noun = ("key", "keys")
+    operator_actions = (
+        OperatorAction(
+            name="revoke",
+            label="Revoke",
+            applied="Revoked",
+            explanation="Every token made from it stops working within seconds, everywhere. This is final.",
+            icon="block",
+            form=key_pages.RevokeForm,
+            is_for_selection=False,
+            run=for_each(_revoke),
+        ),
+    )
     none_yet = "No keys yet. Open a consumer, and issue one for it."
     shown_state, shown_scopes = STATE, SCOPES
-
-    def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        return bool(request.user.has_perm("apiauth.change_apikey"))
 
     def has_rotate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perms(["apiauth.add_apikey", "apiauth.change_apikey"]))
@@ -193,20 +208,6 @@ class ApiKeyAdmin(HistoryAdmin):
     @action(description="Rotate", icon="autorenew", permissions=["rotate"])  # type: ignore[untyped-decorator]
     def rotate_one(self, request: HttpRequest, object_id: Any) -> HttpResponse:
         return key_pages.rotate_page(self, request, _found(self, request, object_id))
-
-    @action(description="Revoke", icon="block", permissions=["operate"])  # type: ignore[untyped-decorator]
-    def revoke_one(self, request: HttpRequest, object_id: Any) -> HttpResponse:
-        key: ApiKey = _found(self, request, object_id)
-        page = key_pages.revoke_page(self, request, [key], is_sent=request.method == "POST")
-        return page or redirect("admin:apiauth_apikey_change", key.pk)
-
-    @admin.action(description="Revoke", permissions=["operate"])
-    def revoke_selected(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> HttpResponse | None:
-        """Shows a confirmation page first, which posts the same selection again with a reason."""
-        chosen = list(selected.select_related("consumer"))
-        hidden = [("action", "revoke_selected"), ("confirmed", "yes")]
-        hidden += [(ACTION_CHECKBOX_NAME, str(key.pk)) for key in chosen]
-        return key_pages.revoke_page(self, request, chosen, is_sent="confirmed" in request.POST, hidden=hidden)
 
 
 def _found(model_admin: Any, request: HttpRequest, object_id: Any) -> Any:

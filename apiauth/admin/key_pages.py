@@ -1,4 +1,4 @@
-"""Admin pages that issue, rotate and revoke keys: a form that says what will happen, then the key, shown once.
+"""Admin pages that issue and rotate keys: a form that says what will happen, then the key, shown once.
 
 The key is in the answer to the form and nowhere else: not in a message (those are stored in a cookie or the session),
 not in an address, not in a log. So there is no redirect after the form; a form that is sent twice is refused.
@@ -7,18 +7,19 @@ not in an address, not in a log. So there is no redirect after the form; a form 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
+from unfold.forms import BaseDialogForm
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminDecimalFieldWidget,
@@ -78,7 +79,7 @@ class RotateForm(forms.Form):
     )
 
 
-class RevokeForm(forms.Form):
+class RevokeForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
     reason = forms.CharField(
         max_length=keys.LONGEST_REASON,
         widget=UnfoldAdminTextInputWidget,
@@ -145,39 +146,6 @@ def rotate_page(model_admin: ModelAdmin, request: HttpRequest, key: ApiKey) -> H
     return _page(model_admin, request, "key_form", shown)
 
 
-def revoke_page(
-    model_admin: ModelAdmin,
-    request: HttpRequest,
-    chosen: Sequence[ApiKey],
-    *,
-    is_sent: bool,
-    hidden: Sequence[tuple[str, str]] = (),
-) -> HttpResponse | None:
-    """Returns None when it is done. `hidden`: fields that select the same keys again."""
-    form, now = RevokeForm(request.POST if is_sent else None), timezone.now()
-    if form.is_valid():
-        reason, actor = form.cleaned_data["reason"], username(request)
-        with _refusal_shown_in(form):
-            ended = sum(keys.revoke(prefix=key.prefix, now=now, reason=reason, actor=actor) for key in chosen)
-            before = len(chosen) - ended
-            if ended:
-                messages.success(request, f"Revoked {ended} {'key' if ended == 1 else 'keys'}.")
-            if before:
-                messages.warning(request, f"{before} had been revoked already.")
-            return None
-    shown = {
-        "form": form,
-        "facts": [fact for key in chosen for fact in [*_facts(key, now), ("Effect", _effect(key, chosen, now))]],
-        "title": f"Revoke {'the key' if len(chosen) == 1 else 'keys'} {', '.join(key.prefix for key in chosen)}",
-        "explanation": "Every token made from it stops working within seconds, everywhere. This is final.",
-        "button": "Revoke",
-        "back": reverse("admin:apiauth_apikey_changelist"),
-        "hidden": hidden,
-        "is_dangerous": True,
-    }
-    return _page(model_admin, request, "key_form", shown)
-
-
 @contextmanager
 def _refusal_shown_in(form: forms.Form) -> Iterator[None]:
     try:
@@ -210,15 +178,6 @@ def _facts(key: ApiKey, now: datetime) -> list[tuple[str, str]]:
         ("Expires", _moment(key.expires_at)),
         ("Last token", _moment(key.last_used_at)),
     ]
-
-
-def _effect(key: ApiKey, chosen: Sequence[ApiKey], now: datetime) -> str:
-    if not key.is_usable(now):
-        return "None: it is not in use any more."
-    left = keys.usable(key.consumer, now, without=chosen)
-    if not left:
-        return f"{key.consumer.name} has no other key, and can't use the API then."
-    return f"{key.consumer.name} can't use this key. {left} other {'key works' if left == 1 else 'keys work'} on."
 
 
 def _tier(consumer: Consumer) -> str:

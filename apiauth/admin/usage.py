@@ -29,6 +29,20 @@ OUTCOMES = {
     "throttled": ("throttled (429)", "#8b5cf6"),
     "failed": ("failed (5xx)", "#dc2626"),
 }
+TICKS = {"color": "#9ca3af", "maxRotation": 0, "autoSkipPadding": 16}  # grey: readable on light and dark pages
+CHART_OPTIONS = json.dumps(
+    {
+        "animation": False,
+        "responsive": True,
+        "maintainAspectRatio": False,
+        "interaction": {"mode": "index", "intersect": False},
+        "plugins": {"legend": {"position": "bottom", "labels": {"color": "#9ca3af", "boxWidth": 10}}},
+        "scales": {
+            "x": {"stacked": True, "ticks": TICKS, "grid": {"display": False}},
+            "y": {"stacked": True, "ticks": {**TICKS, "precision": 0}, "grid": {"display": True}},
+        },
+    }
+)
 STATUS_COLOURS = {"good": GOOD, "unchanged": NEWS, "refused": CAREFUL, "failed": BAD}
 
 OutcomeFilter = choice_filter(
@@ -135,81 +149,30 @@ class UsageHourAdmin(HistoryAdmin):
         return page
 
 
-Slot = tuple[str, Sums]  # label on the time axis, and its sums
-Measure = Callable[[Sums], float | None]
-
-
 def charts(now: datetime, consumer: int | None) -> list[dict[str, str]]:
-    """Returns charts for unfold's components: `data` and `options` are Chart.js objects in JSON."""
+    """Returns bar charts for unfold's component: `data` and `options` are Chart.js objects in JSON."""
     first = usage.hour_of(now) - usage.HOUR * (HOURS_SHOWN - 1)
     by_hour = usage.hours(first, now, consumer=consumer)
     times = [first + usage.HOUR * number for number in range(HOURS_SHOWN)]
     hours = [(f"{at:%H:%M}", by_hour.get(at, usage.NOTHING)) for at in times]
     days = [(f"{day:%-d %b}", sums) for day, sums in usage.last_days(now, consumer=consumer).items()]
-    ages: tuple[Measure, Measure] = (lambda sums: sums.mean_age_seconds, lambda sums: sums.most_age_seconds)
     return [
         requests_chart("Requests by the hour, last 24 hours (UTC)", hours),
         requests_chart("Requests by the day, last 30 days", days),
-        measure_chart(
-            "Time to answer, last 24 hours", "ms", hours, lambda sums: sums.mean_ms, lambda sums: sums.duration_ms_most
-        ),
-        measure_chart("Age of the data served, last 24 hours", "s", hours, *ages),
     ]
 
 
-def requests_chart(title: str, slots: Sequence[Slot]) -> dict[str, str]:
-    datasets = [
+def requests_chart(title: str, slots: Sequence[tuple[str, Sums]]) -> dict[str, str]:
+    """`slots`: labels on the time axis, and their sums."""
+    datasets: list[dict[str, Any]] = [
         {"label": label, "backgroundColor": colour, "data": [getattr(sums, outcome) for _, sums in slots]}
         for outcome, (label, colour) in OUTCOMES.items()
     ]
-    whole = usage.added([sums for _, sums in slots])
-    counts = [f"{getattr(whole, name):,} {label}" for name, (label, _) in OUTCOMES.items() if getattr(whole, name)]
-    noun = "request" if whole.requests == 1 else "requests"
-    summary = f"{whole.requests:,} {noun}: {', '.join(counts)}" if whole.requests else "no requests"
-    return _chart("bar", title, summary, slots, datasets)
-
-
-def measure_chart(title: str, unit: str, slots: Sequence[Slot], mean: Measure, most: Measure) -> dict[str, str]:
-    """Mean and worst of each slot, on a logarithmic scale: one slow answer does not hide the mean."""
-    lines = (("on average", OUTCOMES["answered"][1], mean), ("at worst", OUTCOMES["refused"][1], most))
-    datasets = [
-        {
-            "label": f"{label} ({unit})",
-            "borderColor": colour,
-            "backgroundColor": colour,
-            "data": [round(found, 1) if (found := measure(sums)) else None for _, sums in slots],  # no zero: a gap
-        }
-        for label, colour, measure in lines
-    ]
-    whole = usage.added([sums for _, sums in slots])
-    average, worst = _figure(mean(whole), unit), _figure(most(whole), unit)
-    summary = f"{average} on average, {worst} at worst" if mean(whole) is not None else "no figures"
-    return _chart("line", title, summary, slots, datasets)
-
-
-def _chart(
-    kind: str, title: str, summary: str, slots: Sequence[Slot], datasets: list[dict[str, Any]]
-) -> dict[str, str]:
-    """`kind`: bar (stacked) or line (logarithmic). Grey texts are readable on light and dark pages."""
-    is_bar = kind == "bar"
-    ticks = {"color": "#9ca3af", "maxRotation": 0, "autoSkipPadding": 16}
-    y_axis = (
-        {"type": "linear", "ticks": {**ticks, "precision": 0}} if is_bar else {"type": "logarithmic", "ticks": ticks}
-    )
-    options = {
-        "animation": False,
-        "responsive": True,
-        "maintainAspectRatio": False,
-        "interaction": {"mode": "index", "intersect": False},
-        "plugins": {"legend": {"position": "bottom", "labels": {"color": "#9ca3af", "boxWidth": 10}}},
-        "scales": {
-            "x": {"stacked": is_bar, "ticks": ticks, "grid": {"display": False}},
-            "y": {**y_axis, "stacked": is_bar, "grid": {"display": True}},
-        },
-    }
-    data = {"labels": [label for label, _ in slots], "datasets": datasets}
-    shown = {"kind": kind, "title": title, "summary": summary}
-    return {**shown, "data": json.dumps(data), "options": json.dumps(options)}
+    whole = sum(sums.requests for _, sums in slots)
+    counts = [f"{sum(each['data']):,} {each['label']}" for each in datasets if any(each["data"])]
+    summary = f"{whole:,} {'request' if whole == 1 else 'requests'}: {', '.join(counts)}" if whole else "no requests"
+    data = json.dumps({"labels": [label for label, _ in slots], "datasets": datasets})
+    return {"title": title, "summary": summary, "data": data, "options": CHART_OPTIONS}
 
 
 def routes_table(now: datetime, consumer: int | None) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from unfold.decorators import action as dialog_action
@@ -130,10 +130,13 @@ def _for_selection(action: OperatorAction) -> Any:
 
 
 def _on_page(action: OperatorAction) -> Any:
-    def method(self: Any, request: HttpRequest, form: BaseDialogForm, object_id: int) -> HttpResponse:
-        self.apply(request, action, [object_id], form.cleaned_data if action.form else {})
+    def method(self: Any, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
+        row = self.get_object(request, object_id)
+        if row is None:
+            raise Http404
+        self.apply(request, action, [row.pk], form.cleaned_data if action.form else {})
         table = f"{self.opts.app_label}_{self.opts.model_name}"
-        return after_dialog(request, reverse(f"admin:{table}_change", args=[object_id]))
+        return after_dialog(request, reverse(f"admin:{table}_change", args=[row.pk]))
 
     method.__name__ = f"{action.name}_one"
     dialog = {
