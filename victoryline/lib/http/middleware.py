@@ -117,10 +117,13 @@ class ApiShortcutEnd:
 
 
 class ApiShortcut:
+    """Updates two metrics of django_prometheus, answers and latency by view; label objects are cached."""
+
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
         self._end: Handler = _being_built.end
-        self._metrics = _ResponseMetrics()
+        self._metrics = Metrics.get_instance()
+        self._labelled: dict[tuple[str, str, int], tuple[Any, Any]] = {}
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if not request.path_info.startswith(API):
@@ -133,8 +136,24 @@ class ApiShortcut:
             headers[name] = value
         if isinstance(response, HttpResponse) and "Content-Length" not in headers:
             headers["Content-Length"] = str(len(response.content))
-        self._metrics.count(request, response.status_code, time.perf_counter() - began)
+        found = request.resolver_match
+        key = (found.view_name if found else "", request.method or "", response.status_code)
+        answers, latency = self._labelled.get(key) or self._label(key, request)
+        answers.inc()
+        latency.observe(time.perf_counter() - began)
         return response
+
+    def _label(self, key: tuple[str, str, int], request: HttpRequest) -> tuple[Any, Any]:
+        """Unknown methods share one label and are not cached: clients can invent any number of them."""
+        names = PrometheusAfterMiddleware(lambda _: None)
+        view, method = names._get_view_name(request), names._method(request)  # noqa: SLF001
+        found = (
+            self._metrics.responses_by_status_view_method.labels(status=str(key[2]), view=view, method=method),
+            self._metrics.requests_latency_by_view_method.labels(view=view, method=method),
+        )
+        if method == key[1]:
+            self._labelled[key] = found
+        return found
 
 
 class PageMetrics(PrometheusAfterMiddleware):  # type: ignore[misc]  # untyped upstream
@@ -156,30 +175,3 @@ class PolicyByPathMiddleware(CSPMiddleware):
             if parts.replace is None and request.path_info.startswith(prefix):
                 parts.replace = directives
         return parts
-
-
-class _ResponseMetrics:
-    """Updates two metrics of django_prometheus, answers and latency by view; label objects are cached."""
-
-    def __init__(self) -> None:
-        self._metrics = Metrics.get_instance()
-        self._labelled: dict[tuple[str, str, int], tuple[Any, Any]] = {}
-
-    def count(self, request: HttpRequest, status: int, seconds: float) -> None:
-        found = request.resolver_match
-        key = (found.view_name if found else "", request.method or "", status)
-        answers, latency = self._labelled.get(key) or self._label(key, request)
-        answers.inc()
-        latency.observe(seconds)
-
-    def _label(self, key: tuple[str, str, int], request: HttpRequest) -> tuple[Any, Any]:
-        """Unknown methods share one label and are not cached: clients can invent any number of them."""
-        names = PrometheusAfterMiddleware(lambda _: None)
-        view, method = names._get_view_name(request), names._method(request)  # noqa: SLF001
-        found = (
-            self._metrics.responses_by_status_view_method.labels(status=str(key[2]), view=view, method=method),
-            self._metrics.requests_latency_by_view_method.labels(view=view, method=method),
-        )
-        if method == key[1]:
-            self._labelled[key] = found
-        return found
