@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from apiauth.models import AccessLog, UsageHour
+from apiauth.usage import MOST, SUMS
 from victoryline.lib.bulk_sql import add_up, execute_rows, with_columns
 from victoryline.lib.redaction import clean, printable
 
@@ -20,9 +21,6 @@ INSERT = with_columns(
     "INSERT INTO {table} ({consumer}, {key_prefix}, {timestamp}, {method}, {endpoint}, {route}, {response_status}, "
     "{data_age_seconds}, {data_state}, {duration_ms}, {request_id}) VALUES {{rows}}",
 )
-SUMS = (
-    "requests", "not_modified", "throttled", "refused", "failed", "duration_ms_total", "aged", "age_seconds_total",
-)  # fmt: skip
 LONGEST_PATH = 200
 LARGEST_MS = 2_147_483_647
 
@@ -66,7 +64,7 @@ def store(batch: Sequence[AccessRecord]) -> None:
         UsageHour,
         by=("consumer", "hour", "route"),
         sums=SUMS,
-        most=("duration_ms_most", "age_seconds_most"),
+        most=MOST,
         rows={key: _sums(several) for key, several in grouped.items()},
     )
 
@@ -99,7 +97,7 @@ def _plain(text: str, length: int) -> str:
 
 
 def _sums(several: Sequence[AccessRecord]) -> list[float]:
-    """In the order of SUMS, then the largest duration and age."""
+    """In the order of SUMS and MOST."""
     statuses = Counter(record.status for record in several)
     took = [record.duration_ms for record in several]
     ages = [age for record in several if (age := record.age_seconds) is not None]

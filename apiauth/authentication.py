@@ -1,4 +1,4 @@
-"""Authentication, permission and throttling of the API (settings.REST_FRAMEWORK): the consumer behind a token.
+"""Authentication, permission and throttling of the API (settings.REST_FRAMEWORK): `request.user` is the API key.
 
 Every request is counted once: against its consumer when its token is valid, else against the caller's address. The
 state of the limit is put on Django's request as `rate_limit`; the middleware writes it into headers.
@@ -18,8 +18,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from copy import copy
 from typing import Any
 
 from cachetools import FIFOCache
@@ -33,8 +32,8 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from apiauth import revoked, tokens
-from apiauth.limits import Check, Decision, limiter, tier_limit
-from apiauth.models import ApiKey, Tier
+from apiauth.limits import Check, Decision, limit_of, limiter
+from apiauth.models import ApiKey
 from apiauth.signals import consumer_changed, key_revoked, key_rotated
 from victoryline.lib import availability, pg_wait
 from victoryline.lib.availability import DATABASE_AWAY
@@ -46,67 +45,32 @@ AWAY_SECONDS = 600.0
 CACHE_ENTRIES = 10_000
 
 
-@dataclass(frozen=True)
-class Principal:
-    """The consumer and key behind a request. Django REST framework's `request.user`."""
-
-    consumer_pk: int
-    consumer_id: str
-    name: str
-    tier: str
-    scopes: frozenset[str]
-    key_prefix: str
-    is_active: bool
-    expires_at: datetime | None
-    requests_per_minute: int | None = None  # for the tier custom
-    is_authenticated: bool = True
-
-    def is_admitted(self, now: datetime) -> bool:
-        return self.is_active and (self.expires_at is None or now < self.expires_at)
-
-
-# By key prefix: time of the read, and the principal. FIFO: a hit changes nothing, so that reading needs no lock.
-_cache: FIFOCache[str, tuple[float, Principal | None]] = FIFOCache(CACHE_ENTRIES)
+# By key prefix: time of the read, and the key. FIFO: a hit changes nothing, so that reading needs no lock.
+_cache: FIFOCache[str, tuple[float, ApiKey | None]] = FIFOCache(CACHE_ENTRIES)
 _lock = threading.Lock()
 
 
-def find(prefix: str) -> Principal | None:
-    """Returns the principal of the key with this prefix; None when there is no such key."""
+def find(prefix: str) -> ApiKey | None:
+    """Returns the key with this prefix and its consumer, valid or not, for reading only: requests share it."""
     known, now = _cache.get(prefix), time.monotonic()
     if known and now - known[0] < CACHE_SECONDS:
         return known[1]
     if not availability.database.is_away():
         try:
             with pg_wait.within(availability.READ_SECONDS):
-                principal = _load(prefix)
+                key = ApiKey.objects.select_related("consumer").filter(prefix=prefix).first()
             with _lock:
-                _cache[prefix] = (now, principal)
-            return principal
+                _cache[prefix] = (now, key)
+            return key
         except DATABASE_AWAY as error:
             availability.database.report(error)
     if not known or now - known[0] >= AWAY_SECONDS:
         raise DatabaseAway("Your token can't be checked without it. ")
-    principal = known[1]
-    if principal is not None and principal.is_active and revoked.is_noted(prefix):
-        return replace(principal, is_active=False)
-    return principal
-
-
-def _load(prefix: str) -> Principal | None:
-    key = ApiKey.objects.select_related("consumer").filter(prefix=prefix).first()
-    if key is None:
-        return None
-    return Principal(
-        consumer_pk=key.consumer_id,
-        consumer_id=str(key.consumer.consumer_id),
-        name=key.consumer.name,
-        tier=key.consumer.tier,
-        scopes=frozenset(key.scopes),
-        key_prefix=key.prefix,
-        is_active=key.revoked_at is None and key.consumer.is_active,
-        expires_at=key.expires_at,
-        requests_per_minute=key.consumer.requests_per_minute,
-    )
+    key = known[1]
+    if key is not None and revoked.is_noted(prefix):
+        key = copy(key)
+        key.revoked_at = key.revoked_at or timezone.now()
+    return key
 
 
 @receiver((key_revoked, key_rotated))
@@ -131,7 +95,7 @@ STRANGERS_PER_MINUTE = 60  # requests without a valid token from one address
 
 
 class BearerAuthentication(BaseAuthentication):
-    def authenticate(self, request: Request) -> tuple[Principal, str] | None:
+    def authenticate(self, request: Request) -> tuple[ApiKey, str] | None:
         header = request.META.get("HTTP_AUTHORIZATION", "")
         if not header:
             return None  # the throttle counts it
@@ -145,7 +109,7 @@ class BearerAuthentication(BaseAuthentication):
             _set_rate_limit(request, limiter().check(Check(*_stranger(request), is_counted=False))[0])
             raise
 
-    def _authenticate(self, request: Request, header: str) -> tuple[Principal, str]:
+    def _authenticate(self, request: Request, header: str) -> tuple[ApiKey, str]:
         sent = BEARER.fullmatch(header)
         if sent is None:
             raise AuthenticationFailed("The Authorization header must read: Bearer <token>.")
@@ -153,47 +117,54 @@ class BearerAuthentication(BaseAuthentication):
             prefix = tokens.read(sent["token"])
         except tokens.BadTokenError as error:
             raise AuthenticationFailed(str(error)) from error
-        principal = find(prefix)
-        if principal is not None:
+        key = find(prefix)
+        if key is not None:
             # Also of a request that is refused next: the access log names its consumer.
             http: Any = request._request  # noqa: SLF001
-            http.api_consumer, http.api_key_prefix = principal.consumer_pk, prefix
-        if principal is None or not principal.is_admitted(timezone.now()):
+            http.api_consumer, http.api_key_prefix = key.consumer_id, prefix
+        if key is None or not key.is_usable(timezone.now()):
             raise AuthenticationFailed(
                 "The key behind this token is revoked or expired, or your access was ended. Ask for a new key."
             )
-        return principal, prefix
+        return key, prefix
 
     def authenticate_header(self, request: Request) -> str:
         return f'{REALM}, error="invalid_token"' if request.headers.get("Authorization") else REALM
+
+
+def key_of(request: Request) -> ApiKey | None:
+    """Returns the key of an authenticated request."""
+    user: Any = request.user
+    return user if isinstance(user, ApiKey) else None
 
 
 class HasScope(BasePermission):
     """Requires the scope that the view names as its `required_scope`: "read" by default, none where that is empty."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        if not isinstance(request.user, Principal):
+        key = key_of(request)
+        if key is None:
             return False
         scope = getattr(view, "required_scope", "read")
         self.message = f'This needs a key with the scope "{scope}"; yours doesn\'t have it.'
-        return not scope or scope in request.user.scopes
+        return not scope or scope in key.scopes
 
 
 class TierThrottle(BaseThrottle):
     """Counts the request against its consumer's tier. A 304 costs nothing, nor does a view without `costs_quota`."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        principal = request.user
-        if not isinstance(principal, Principal):
+        key = key_of(request)
+        if key is None:
             count_stranger(request)
             return True
-        limit, bucket = limit_of(principal), principal.consumer_id
+        limit, bucket = limit_of(key.consumer), str(key.consumer.consumer_id)
         if self._is_free(request, view, bucket, limit):
             return True
         decision = limiter().take(bucket, limit)
         _set_rate_limit(request, decision)
         if not decision.is_allowed:
-            raise _refusal(decision, principal.tier, "You have")
+            raise _refusal(decision, key.consumer.tier, "You have")
         return True
 
     def _is_free(self, request: Request, view: Any, bucket: str, limit: int) -> bool:
@@ -206,12 +177,6 @@ class TierThrottle(BaseThrottle):
         )
         _set_rate_limit(request, paid)  # before the view runs: a 500 has the headers, too
         return free.is_allowed and (is_free_view or view.is_unchanged(request))
-
-
-def limit_of(principal: Principal) -> int:
-    """Returns the consumer's requests a minute."""
-    custom = principal.requests_per_minute if principal.tier == Tier.CUSTOM else None
-    return custom or tier_limit(principal.tier)
 
 
 def count_stranger(request: Request) -> None:

@@ -33,6 +33,7 @@ from redis import Redis
 from redis import exceptions as redis_errors
 from redis.connection import ConnectionInterface
 
+from apiauth.models import Consumer, Tier
 from victoryline.lib import availability
 from victoryline.lib.http.headers import RateLimit
 
@@ -94,10 +95,12 @@ def limiter() -> Limiter:
     return Limiter(settings.CONFIG.redis_url)
 
 
-def tier_limit(tier: str) -> int:
-    config = settings.CONFIG
-    limit: int = config.rate_limit_premium_per_minute if tier == "premium" else config.rate_limit_standard_per_minute
-    return limit
+def limit_of(consumer: Consumer) -> int:
+    """Returns the consumer's requests a minute."""
+    if consumer.tier == Tier.CUSTOM and consumer.requests_per_minute:
+        return consumer.requests_per_minute
+    is_premium, config = consumer.tier == Tier.PREMIUM, settings.CONFIG
+    return int(config.rate_limit_premium_per_minute if is_premium else config.rate_limit_standard_per_minute)
 
 
 class Window(NamedTuple):

@@ -18,7 +18,7 @@ from apiauth import consumers, keys
 from apiauth.admin import key_pages
 from apiauth.errors import RefusedError
 from apiauth.keys import KeyState
-from apiauth.limits import tier_limit
+from apiauth.limits import limit_of
 from apiauth.models import ApiKey, Consumer
 from victoryline.lib.admin import (
     BAD,
@@ -123,7 +123,7 @@ class ConsumerAdmin(ConsoleAdmin):
     inlines = (KeyInline,)
     actions_detail = ("issue_key",)
     none_yet = "No consumers yet. Add one, then issue a key for it."
-    shown_limit = column("requests a minute", lambda row: row.requests_per_minute or tier_limit(row.tier))
+    shown_limit = column("requests a minute", limit_of)
     keys_in_use = column("keys in use", lambda row: row.usable_keys if row.is_active else 0, ordering="usable_keys")
     last_used = column("last token", lambda row: row.keys_last_used_at or "-", ordering="keys_last_used_at")
     asked = column("requests", _usage_links)

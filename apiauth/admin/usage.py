@@ -14,7 +14,6 @@ from django.utils import timezone
 
 from apiauth import usage
 from apiauth.models import AccessLog, Consumer, UsageHour
-from apiauth.usage import Sums
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, choice_filter, column
 
 CONSUMER = "consumer__id__exact"
@@ -128,10 +127,10 @@ class UsageHourAdmin(HistoryAdmin):
     list_before_template = "admin/apiauth/usage.html"
     none_yet = "No requests with a key yet. There is a row for each consumer, hour and address."
     shown_route = column("address", lambda row: row.route or "(no such address)", ordering="route")
-    mean_ms = column("mean time", lambda row: _figure(Sums.of_row(row).mean_ms, "ms"))
+    mean_ms = column("mean time", lambda row: _figure(row.mean_ms, "ms"))
     slowest = column("slowest", lambda row: f"{row.duration_ms_most:,} ms", ordering="duration_ms_most")
-    mean_age = column("mean age", lambda row: _figure(Sums.of_row(row).mean_age_seconds, "s"))
-    oldest = column("oldest", lambda row: _figure(Sums.of_row(row).most_age_seconds, "s"), ordering="age_seconds_most")
+    mean_age = column("mean age", lambda row: _figure(row.mean_age_seconds, "s"))
+    oldest = column("oldest", lambda row: _figure(row.most_age_seconds, "s"), ordering="age_seconds_most")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         now, chosen = timezone.now(), request.GET.get(CONSUMER, "")
@@ -154,7 +153,7 @@ def charts(now: datetime, consumer: int | None) -> list[dict[str, str]]:
     first = usage.hour_of(now) - usage.HOUR * (HOURS_SHOWN - 1)
     by_hour = usage.hours(first, now, consumer=consumer)
     times = [first + usage.HOUR * number for number in range(HOURS_SHOWN)]
-    hours = [(f"{at:%H:%M}", by_hour.get(at, usage.NOTHING)) for at in times]
+    hours = [(f"{at:%H:%M}", by_hour.get(at, UsageHour())) for at in times]
     days = [(f"{day:%-d %b}", sums) for day, sums in usage.last_days(now, consumer=consumer).items()]
     return [
         requests_chart("Requests by the hour, last 24 hours (UTC)", hours),
@@ -162,7 +161,7 @@ def charts(now: datetime, consumer: int | None) -> list[dict[str, str]]:
     ]
 
 
-def requests_chart(title: str, slots: Sequence[tuple[str, Sums]]) -> dict[str, str]:
+def requests_chart(title: str, slots: Sequence[tuple[str, UsageHour]]) -> dict[str, str]:
     """`slots`: labels on the time axis, and their sums."""
     datasets: list[dict[str, Any]] = [
         {"label": label, "backgroundColor": colour, "data": [getattr(sums, outcome) for _, sums in slots]}
@@ -186,7 +185,7 @@ def consumers_table(now: datetime) -> list[dict[str, Any]]:
     return [_row(name, sums, ids.get(name)) for name, sums in found.items()]
 
 
-def _row(name: str, sums: Sums, consumer: int | None = None) -> dict[str, Any]:
+def _row(name: str, sums: UsageHour, consumer: int | None = None) -> dict[str, Any]:
     """A name and its figures in the order of HEADINGS."""
     counts = (sums.requests, sums.not_modified, sums.refused, sums.throttled, sums.failed)
     cells = (

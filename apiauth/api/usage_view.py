@@ -16,9 +16,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apiauth import usage
-from apiauth.authentication import Principal
-from apiauth.models import ApiKey
-from apiauth.usage import Sums
+from apiauth.authentication import key_of
+from apiauth.models import ApiKey, UsageHour
 from victoryline.lib import availability, pg_wait
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http.headers import NO_STORE, RateLimit
@@ -83,7 +82,7 @@ class UsageSums(Document):
     age_seconds_max: float | None
 
     @classmethod
-    def of(cls, sums: Sums, **more: object) -> Self:
+    def of(cls, sums: UsageHour, **more: object) -> Self:
         means = (sums.mean_ms, sums.mean_age_seconds, sums.most_age_seconds)
         duration, age, oldest = (None if each is None else round(each, 1) for each in means)
         return cls(
@@ -145,54 +144,54 @@ class Usage(ApiView):
         responses={200: UsageAnswer, **problem_responses(400, 401, 429)},
     )
     def get(self, request: Request) -> Response:
-        caller = request.user
-        assert isinstance(caller, Principal)  # by the permission class
+        key = key_of(request)
+        assert key is not None  # by the permission class
         read_params(serializers.Serializer, request)  # refuses all
         rate_limit: RateLimit = request.rate_limit  # type: ignore[attr-defined]  # set by the throttle
-        stored = _stored(caller, timezone.now())
+        stored = _stored(key, timezone.now())
         body = UsageAnswer(
-            consumer=caller.name,
-            tier=caller.tier,
+            consumer=key.consumer.name,
+            tier=key.consumer.tier,
             limits=LimitStanding(
                 per_minute=rate_limit.limit,
                 used=rate_limit.limit - rate_limit.remaining,
                 remaining=rate_limit.remaining,
                 resets_at=datetime.fromtimestamp(rate_limit.reset_at, UTC),
             ),
-            key=stored[0] if stored else _key(caller),
+            key=stored[0] if stored else _standing(key),
             history=stored[1] if stored else None,
             note=NOTE if stored else AWAY_NOTE,
         )
         return Response(body.model_dump(mode="json"), headers=NO_STORE)
 
 
-def _key(caller: Principal, label: str | None = None, replaced_by: str | None = None) -> KeyStanding:
+def _standing(key: ApiKey, label: str | None = None, replaced_by: str | None = None) -> KeyStanding:
     return KeyStanding(
-        prefix=caller.key_prefix,
+        prefix=key.prefix,
         label=label,
-        scopes=sorted(caller.scopes),
-        expires_at=caller.expires_at,
+        scopes=sorted(key.scopes),
+        expires_at=key.expires_at,
         replaced_by=replaced_by,
     )
 
 
-def _stored(caller: Principal, now: datetime) -> tuple[KeyStanding, UsageHistory] | None:
+def _stored(key: ApiKey, now: datetime) -> tuple[KeyStanding, UsageHistory] | None:
     """Returns what only the database knows; None while it is away."""
     with _lock:
-        known = _cache.get(caller.key_prefix)
+        known = _cache.get(key.prefix)
     if known is not None:
         return known
     if availability.database.is_away():
         return None
     try:
         with pg_wait.within(availability.READ_SECONDS):
-            row = ApiKey.objects.filter(prefix=caller.key_prefix).values_list("label", "replaced_by__prefix").first()
-            stored = _key(caller, *(row or ())), _history(caller.consumer_pk, now)
+            row = ApiKey.objects.filter(pk=key.pk).values_list("label", "replaced_by__prefix").first()
+            stored = _standing(key, *(row or ())), _history(key.consumer_id, now)
     except DATABASE_AWAY as error:
         availability.database.report(error)
         return None
     with _lock:
-        _cache[caller.key_prefix] = stored
+        _cache[key.prefix] = stored
     return stored
 
 

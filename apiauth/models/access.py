@@ -37,7 +37,7 @@ class AccessLog(models.Model):
 
 
 class UsageHour(models.Model):
-    """Requests of one consumer to one route in one hour (UTC)."""
+    """Requests of one consumer to one route in one hour (UTC). Unsaved, with the sums alone: of several hours."""
 
     consumer = models.ForeignKey("apiauth.Consumer", on_delete=models.CASCADE, related_name="usage")
     hour = models.DateTimeField(help_text="Its beginning.")
@@ -56,6 +56,23 @@ class UsageHour(models.Model):
     class Meta:
         constraints = (models.UniqueConstraint(fields=("consumer", "hour", "route"), name="usage_once_an_hour"),)
         indexes = (models.Index(fields=("hour",), name="usage_hour"),)
+
+    @property
+    def answered(self) -> int:
+        """Requests answered in full."""
+        return self.requests - self.not_modified - self.throttled - self.refused - self.failed
+
+    @property
+    def mean_ms(self) -> float | None:
+        return self.duration_ms_total / self.requests if self.requests else None
+
+    @property
+    def mean_age_seconds(self) -> float | None:
+        return self.age_seconds_total / self.aged if self.aged else None
+
+    @property
+    def most_age_seconds(self) -> float | None:
+        return self.age_seconds_most if self.aged else None
 
     def __str__(self) -> str:
         return f"{self.consumer} {self.hour:%Y-%m-%d %H} {self.route}: {self.requests}"

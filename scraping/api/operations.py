@@ -107,4 +107,4 @@ class StopView(_OperationView):
 
 def actor_of(request: Request) -> str:
     """The caller, as audit and history name them."""
-    return f"api:{getattr(request.user, 'name', 'unknown')}"[:150]
+    return f"api:{request.user.consumer.name}"[:150]  # type: ignore[union-attr]

@@ -169,7 +169,8 @@ class SubmissionView(ApiView):
 
 
 def _sender(request: Request) -> Sender:
-    return Sender(str(request.user.consumer_id), str(request.user.name))  # type: ignore[union-attr]
+    consumer = request.user.consumer  # type: ignore[union-attr]
+    return Sender(str(consumer.consumer_id), consumer.name)
 
 
 def _document(request: Request, one: Submission) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class TestCharts:
         assert [row["name"] for row in consumers_table(NOW)] == ["acme", "other"]
 
     def test_say_so_without_requests(self) -> None:
-        assert requests_chart("Requests", [("now", usage.NOTHING)])["summary"] == "no requests"
+        assert requests_chart("Requests", [("now", UsageHour())])["summary"] == "no requests"
 
     def test_a_table_lists_the_most_requested_addresses(self) -> None:
         asked("acme", 0, 5, route="")

@@ -35,7 +35,7 @@ from apiauth import authentication
 
 def is_admitted():
     found = authentication.find(sys.argv[2])
-    return found is not None and found.is_admitted(timezone.now())
+    return found is not None and found.is_usable(timezone.now())
 
 assert is_admitted()
 print("in", flush=True)
@@ -68,7 +68,7 @@ def elsewhere() -> Iterator[ModuleType]:
 
 def is_admitted(where: Any, prefix: str) -> bool:
     found = where.find(prefix)
-    return found is not None and found.is_admitted(timezone.now())
+    return found is not None and found.is_usable(timezone.now())
 
 
 def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -102,10 +102,10 @@ class TestWithinFiveSeconds:
         assert not is_admitted(elsewhere, prefix)
 
     def test_another_limit_reaches_the_next_request(self, key: keys.IssuedKey) -> None:
-        assert authentication.find(key.key.prefix).requests_per_minute is None
+        assert authentication.find(key.key.prefix).consumer.requests_per_minute is None
         wanted = consumers.Change(tier=Tier.CUSTOM, requests_per_minute=250)
         consumers.change(key.key.consumer, wanted, now=timezone.now(), actor="anna")
-        found = authentication.find(key.key.prefix)
+        found = authentication.find(key.key.prefix).consumer
         assert (found.tier, found.requests_per_minute) == ("custom", 250)
 
     @pytest.mark.slow

@@ -229,10 +229,10 @@ class TestRotation:
         now = timezone.now()
         new = keys.rotate(prefix=caller.key.prefix, overlap=timedelta(hours=1), now=now)
         assert caller.get(LIST).status_code == 200
-        principal = authentication.find(caller.key.prefix)
-        assert principal is not None
-        assert principal.is_admitted(now + timedelta(minutes=59))
-        assert not principal.is_admitted(now + timedelta(hours=1))
+        key = authentication.find(caller.key.prefix)
+        assert key is not None
+        assert key.is_usable(now + timedelta(minutes=59))
+        assert not key.is_usable(now + timedelta(hours=1))
         type(caller.key).objects.filter(pk=caller.key.pk).update(expires_at=now)
         authentication.forget()
         assert refused(caller.get(LIST))

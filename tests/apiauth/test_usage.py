@@ -133,15 +133,16 @@ class TestWithoutDatabase:
 
 
 class TestSums:
-    def test_are_added_as_if_they_were_one(self) -> None:
-        first = usage.Sums(requests=2, duration_ms_total=10, duration_ms_most=7)
-        second = usage.Sums(requests=3, duration_ms_total=5, duration_ms_most=4)
-        assert usage.added([first, second]) == usage.Sums(requests=5, duration_ms_total=15, duration_ms_most=7)
-        assert usage.added([]) == usage.NOTHING
-        assert usage.NOTHING.mean_ms is None
+    def test_are_added_as_if_they_were_one(self, caller: Caller) -> None:
+        asked(caller, NOW, 2, duration_ms_total=10, duration_ms_most=7)
+        asked(caller, NOW - usage.HOUR, 3, duration_ms_total=5, duration_ms_most=4)
+        whole = usage.total(usage.day_of(NOW), NOW, consumer=caller.key.consumer_id)
+        assert (whole.requests, whole.mean_ms, whole.duration_ms_most) == (5, 3.0, 7)
+        nothing = usage.total(NOW + usage.DAY, NOW + 2 * usage.DAY)
+        assert (nothing.requests, nothing.mean_ms, nothing.most_age_seconds) == (0, None, None)
 
     def test_count_as_answered_what_was_given_in_full(self) -> None:
-        assert usage.Sums(requests=10, not_modified=1, throttled=2, refused=3, failed=1).answered == 3
+        assert UsageHour(requests=10, not_modified=1, throttled=2, refused=3, failed=1).answered == 3
 
     def test_know_where_an_hour_and_a_day_begin(self) -> None:
         moment = NOW.replace(day=17, hour=9, minute=59)
