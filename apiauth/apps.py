@@ -7,4 +7,4 @@ class ApiAuthConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apiauth import signing  # noqa: F401  registers a system check
+        from apiauth import checks  # noqa: F401  registers a system check

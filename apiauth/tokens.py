@@ -15,6 +15,7 @@ import re
 import threading
 import time
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 import jwt
@@ -24,7 +25,6 @@ from rest_framework_simplejwt.backends import TokenBackend
 from rest_framework_simplejwt.exceptions import TokenError
 from rest_framework_simplejwt.tokens import AccessToken
 
-from apiauth import signing
 from apiauth.models import ApiKey
 
 ALGORITHM = "HS256"
@@ -58,24 +58,30 @@ class BadTokenError(TokenError):
 
 
 class KeyRingBackend(TokenBackend):
-    """Signs with the ring's current key; verifies with the key that the token's `kid` names."""
+    """Signs with JWT_SIGNING_KEY; verifies with the key that the token's `kid` names, also one of JWT_PREVIOUS_KEYS."""
 
     def __init__(self) -> None:
         super().__init__(ALGORITHM, audience=AUDIENCE, issuer=ISSUER, leeway=CLOCK_LEEWAY_SECONDS)
 
     def encode(self, payload: dict[str, Any]) -> str:
-        key = signing.current()
         claims = {**payload, "aud": self.audience, "iss": self.issuer}
-        return jwt.encode(claims, key.secret, algorithm=self.algorithm, headers={"kid": key.id})
+        key = settings.JWT_SIGNING_KEY
+        return jwt.encode(claims, key, algorithm=self.algorithm, headers={"kid": key_id(key)})
 
     def get_verifying_key(self, token: Any) -> str:
         header = jwt.get_unverified_header(token)
         if header.get("alg") != self.algorithm:
             raise jwt.InvalidAlgorithmError
-        key = signing.find(str(header.get("kid", "")))
-        if key is None:
-            raise BadTokenError(UNKNOWN_SIGNING_KEY)
-        return key.secret
+        for key in (settings.JWT_SIGNING_KEY, *settings.JWT_PREVIOUS_KEYS):
+            if key_id(key) == header.get("kid"):
+                return str(key)
+        raise BadTokenError(UNKNOWN_SIGNING_KEY)
+
+
+@cache
+def key_id(key: str) -> str:
+    """Returns the `kid` of a signing key."""
+    return hashlib.sha256(f"victoryline kid {key}".encode()).hexdigest()[:8]
 
 
 class ConsumerToken(AccessToken):

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from apiauth import authentication, keys, signing, tokens
+from apiauth import authentication, keys, tokens
 from apiauth.models import Consumer
 from tests.api_fixtures import Caller
 
@@ -41,9 +41,9 @@ def forge(
     """As the caller's token, but for this; HS512 wants a longer key than ours is."""
     claims = claims_of(caller) | changes
     claims.pop(without, None)
-    signs = signing.current()
-    text = (signs.secret if sign is None else sign) * (3 if long else 1)
-    return jwt.encode(claims, text, algorithm=algorithm, headers={"kid": signs.id if kid is None else kid})
+    ours = django_settings.JWT_SIGNING_KEY
+    text = (ours if sign is None else sign) * (3 if long else 1)
+    return jwt.encode(claims, text, algorithm=algorithm, headers={"kid": tokens.key_id(ours) if kid is None else kid})
 
 
 def refused(response: Any) -> bool:
@@ -66,14 +66,14 @@ class TestClaims:
         assert jwt.get_unverified_header(caller.token) == {
             "alg": "HS256",
             "typ": "JWT",
-            "kid": signing.current().id,
+            "kid": tokens.key_id(django_settings.JWT_SIGNING_KEY),
         }
 
     def test_carries_no_secret(self, caller: Caller) -> None:
         shown = str(claims_of(caller)) + str(jwt.get_unverified_header(caller.token))
         assert caller.issued.text.partition(".")[2] not in shown
         assert caller.key.secret_hash not in shown
-        assert signing.current().secret not in shown
+        assert django_settings.JWT_SIGNING_KEY not in shown
 
     def test_never_outlives_its_key(self, caller: Caller) -> None:
         now = timezone.now()
@@ -81,7 +81,7 @@ class TestClaims:
         assert tokens.make(caller.key, now).expires_at == caller.key.expires_at
 
     def test_is_not_signed_with_the_key_of_sessions(self, caller: Caller) -> None:
-        assert signing.current().secret != django_settings.SECRET_KEY
+        assert django_settings.JWT_SIGNING_KEY != django_settings.SECRET_KEY
 
 
 class TestRefusals:
@@ -145,7 +145,7 @@ class TestRefusals:
     @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
     def test_of_a_token_signed_with_the_other_kind_of_key(self, caller: Caller) -> None:
         """RS256 named in the header, the signature an HMAC by what would be the public key: the old confusion."""
-        public = signing.current().secret
+        public = django_settings.JWT_SIGNING_KEY
         header, body, _ = forge(caller).split(".")
         header = base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "typ": "JWT"}).encode()).rstrip(b"=").decode()
         mac = hmac.new(public.encode(), f"{header}.{body}".encode(), hashlib.sha256).digest()

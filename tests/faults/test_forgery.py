@@ -12,10 +12,11 @@ from typing import Any
 
 import jwt
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from apiauth import keys, signing
+from apiauth import keys, tokens
 from tests.api_fixtures import Caller, anonymous, caller, clean_api, operator
 from tests.factories import make_match, make_ref
 
@@ -46,8 +47,8 @@ def _signed(text: str, secret: str, headers: dict[str, Any] | None = None, **cha
 
 def _ours(text: str, **changes: Any) -> str:
     """Signed with our own key, as only we could: what is wrong is in the claims."""
-    signs = signing.current()
-    return _signed(text, signs.secret, {"kid": signs.id}, **changes)
+    key = settings.JWT_SIGNING_KEY
+    return _signed(text, key, {"kid": tokens.key_id(key)}, **changes)
 
 
 def _kid(kid: object, key: str) -> Callable[[str], str]:
