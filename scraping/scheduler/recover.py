@@ -13,12 +13,13 @@ from datetime import datetime, timedelta
 
 from scraping import journal
 from scraping.configuration import policies
-from scraping.configuration.policies import MEGABYTE, Policies
+from scraping.configuration.policies import Policies
 from scraping.matches import lifecycle, poll_times, scrapers, watches
 from scraping.models import MatchLifecycle, MatchRef, Scraper, ScrapeTask, Worker
 from scraping.payloads import BREAKS, Resource
 from scraping.recovery import breakers, ladder, orphans, worker_commands
 from victoryline.lib import identity
+from victoryline.lib.units import MEGABYTE
 
 logger = logging.getLogger(__name__)
 
