@@ -56,10 +56,10 @@ class ErrorRule:
 
     attempts: int | None  # then the task is dead; None: as many as the source's retry policy allows
     first_pause_seconds: float | None  # doubles with every attempt; None: the source's retry policy
-    longest_pause_seconds: float | None  # before jitter; a longer Retry-After wins; None: the source's retry policy
+    longest_pause_seconds: float | None  # jitter included; a longer Retry-After wins; None: the source's retry policy
     is_charged: bool  # counts as an attempt. False for faults of our own, which retry without jitter
     feeds_breaker: bool  # counts against the breakers of the match and of the source, and slows the match down
-    pauses_match: bool  # a dead task of this class counts towards pausing the match
+    pauses_match: bool  # a failed attempt of this class counts towards pausing the match
     rotates_session: bool
     keeps_evidence: bool  # of every attempt; evidence of the attempt a task dies of is always kept
     is_soft: bool  # may pass without a person; reported as soft or hard in the metrics
@@ -73,7 +73,7 @@ MAX_UNCHARGED_ATTEMPTS = 10  # a page that kills every browser must end somewher
 _BLOCKED = ErrorRule(
     attempts=None,
     first_pause_seconds=15.0,  # a source that refuses us needs a longer pause than a network error
-    longest_pause_seconds=240.0,
+    longest_pause_seconds=60.0,  # a live match waits no longer of itself
     is_charged=True,
     feeds_breaker=True,
     pauses_match=True,
@@ -127,11 +127,12 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
         rotates_session=False,
         keeps_evidence=True,
         is_soft=False,
+        first_retry_at_once=True,  # through another read mode
         advice="The page or its answers have changed, or failed validation; the last good state is still served. "
         "Compare the evidence with the source's selectors and its adapter in scraping/sources, correct them, deploy.",
     ),
     ErrorClass.GONE: ErrorRule(
-        attempts=3,
+        attempts=2,
         first_pause_seconds=None,
         longest_pause_seconds=None,
         is_charged=True,

@@ -50,7 +50,7 @@ class SourceAdmin(ConsoleAdmin):
     )
     limits = (
         "max_concurrency", "min_interval_seconds", "burst_allowance", "daily_megabytes", "max_attempts",
-        "retry_base_seconds", "robots_policy",
+        "retry_base_seconds", "retry_jitter_seconds", "robots_policy",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("name", "key", "sport", "base_url", "is_enabled", "last_discovery_at")}),

@@ -60,6 +60,7 @@ class Policies:
             self.retry,
             max_attempts=source.max_attempts or self.retry.max_attempts,
             base_delay_seconds=source.retry_base_seconds or self.retry.base_delay_seconds,
+            jitter_seconds=source.retry_jitter_seconds,
         )
 
 
@@ -114,7 +115,11 @@ def from_config(config: Config) -> Policies:
         discovery_interval_seconds=config.discovery_interval_seconds,
         max_lifetime_seconds=config.scraper_max_lifetime_hours * 3600.0,
         staleness_threshold_seconds=config.staleness_threshold_seconds,
-        retry=RetryPolicy(config.retry_max_attempts, config.retry_base_delay_seconds, config.retry_max_delay_seconds),
+        retry=RetryPolicy(
+            config.retry_max_attempts + 1,  # the setting counts retries
+            config.retry_base_delay_seconds,
+            config.retry_max_delay_seconds,
+        ),
         breaker=BreakerPolicy(
             config.circuit_breaker_threshold,
             config.circuit_breaker_timeout_seconds,

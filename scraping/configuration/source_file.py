@@ -64,6 +64,7 @@ class Retry(BaseModel):
     model_config = ConfigDict(extra="forbid")
     max_attempts: int | None = Field(default=None, ge=1, le=100)
     base_seconds: float | None = Field(default=None, ge=0.1, le=3600)
+    jitter_seconds: float | None = Field(default=None, ge=0, le=3600)
 
 
 class SourceEntry(BaseModel):
@@ -172,6 +173,7 @@ def _columns(entry: SourceEntry) -> dict[str, Any]:
         "burst_allowance": entry.rate_limits.burst_allowance,
         "max_attempts": entry.retry.max_attempts,
         "retry_base_seconds": entry.retry.base_seconds,
+        "retry_jitter_seconds": entry.retry.jitter_seconds,
         "token_url": entry.token_url or "",
     }
 

@@ -116,7 +116,7 @@ class SofascoreScraperService:
             _refuse_late(now, ref.match.start_time)
         new = journal.NewTask(ref.source_id, ref.pk, Resource.LINEUPS, priority, run_at=now)
         task_id = journal.open_or_share([new], now=now)[ref.pk]
-        journal.make_tasks_due(ref.pk, now=now, resource=Resource.LINEUPS)
+        journal.make_tasks_due([ref.pk], now=now, resource=Resource.LINEUPS)
         return task_id, ref.pk
 
     def _result(

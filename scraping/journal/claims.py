@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Value
+from django.db.models.functions import Least
 
 from scraping.models import ScrapeTask, Stage, TaskState
 from scraping.payloads import Resource
@@ -134,11 +135,23 @@ def release_unknown_claims(*, worker_id: str, held: Collection[int], taken_befor
     return taken.exclude(pk__in=list(held)).update(run_at=now, **_GIVEN_BACK)
 
 
-def make_tasks_due(ref_id: int, *, now: datetime, resource: Resource | None = None) -> int:
-    """Makes the waiting tasks of a ref due now: all of them, or those of one resource."""
-    waiting = ScrapeTask.objects.filter(ref_id=ref_id, state=TaskState.PENDING, run_at__gt=now)
+def make_tasks_due(
+    ref_ids: Collection[int], *, now: datetime, resource: Resource | None = None, obeys_retry_after: bool = False
+) -> list[int]:
+    """Makes the waiting tasks of refs due now and has them hinted again; returns the refs that have such a task.
+
+    All of them, or those of one resource. `obeys_retry_after`: a task that the source has put off keeps its time.
+    """
+    waiting = ScrapeTask.objects.filter(ref_id__in=ref_ids, state=TaskState.PENDING)
     waiting = waiting.filter(resource=resource) if resource else waiting
-    return waiting.update(run_at=now, hinted_at=None)
+    found = list(waiting.values_list("pk", "ref_id", "error"))
+    due = [pk for pk, _, error in found if not (obeys_retry_after and _is_put_off(error, now))]
+    waiting.filter(pk__in=due).update(run_at=Least("run_at", Value(now)), hinted_at=None)
+    return [ref_id for _, ref_id, _ in found if ref_id is not None]
+
+
+def _is_put_off(error: dict[str, Any] | None, now: datetime) -> bool:
+    return bool(error and error.get("retry_after_until", 0.0) > now.timestamp())
 
 
 def holders() -> list[str]:

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from scraping import journal
+from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.matches import poll_times, scrapers
 from scraping.models import Match, MatchLifecycle, MatchRef, Priority, ScraperStatus, ScrapeTask, TaskState
 from scraping.payloads import Resource, Status
@@ -28,6 +30,7 @@ ALLOWED_TRANSITIONS: dict[str, frozenset[str]] = {
     MatchLifecycle.ARCHIVED: frozenset(),
 }
 FAILURE_WINDOW = timedelta(minutes=10)
+PAUSING_CLASSES = tuple(one for one, rule in ERROR_RULES.items() if rule.pauses_match)
 IMMINENT = timedelta(hours=1)
 OVERDUE = timedelta(hours=6)  # a match that has not begun by then is no longer imminent
 
@@ -73,6 +76,7 @@ def resume(*, match_id: int, actor: str, now: datetime, reason: str = "resumed")
             update_fields=("lifecycle", "pause_until", "pause_reason", "consecutive_failure_count", "failing_since")
         )
         poll_times.restart_wait(match.refs.all(), now)
+        journal.make_tasks_due([ref.pk for ref in match.refs.all()], now=now, resource=Resource.SCORECARD)
     match_resumed.send_robust(sender=Match, match_id=match.pk, reason=reason, actor=actor)
     return match
 
@@ -126,39 +130,47 @@ def priority_of(status: Status, start: datetime | None, now: datetime) -> Priori
     return Priority.COMPLETED
 
 
-def after_failed_task(match_id: int, *, pause_after: int, pause_seconds: float, now: datetime) -> bool:
-    """Counts a dead task. Pauses the match at the fifth within ten minutes; returns whether it did.
+def after_failed_attempt(
+    match_id: int, *, reason: str, is_dead: bool, pause_after: int, pause_seconds: float, now: datetime
+) -> datetime | None:
+    """Counts a failed poll. At the fifth in a row within ten minutes the match is paused; returns until when.
 
-    Counted are the dead tasks in a row since the last good reading, of the last ten minutes only.
+    In a row: since the last good reading, from whichever source. `is_dead`: the poll will not be tried again.
     """
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
         match.failing_since = match.failing_since or now
-        dead = ScrapeTask.objects.filter(ref__match=match, state=TaskState.DEAD)
-        recent = dead.filter(finished_at__gt=now - FAILURE_WINDOW, resource=Resource.SCORECARD)
-        match.consecutive_failure_count = min(match.consecutive_failure_count + 1, max(1, recent.count()))
+        match.consecutive_failure_count = min(match.consecutive_failure_count, _recent_failures(match, now)) + 1
         match.total_failures += 1
-        if match.lifecycle in (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE):
+        if is_dead and match.lifecycle in (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE):
             match.scraper_status = ScraperStatus.ERROR
         match.save(update_fields=("failing_since", "consecutive_failure_count", "total_failures", "scraper_status"))
         can_pause = MatchLifecycle.PAUSED in ALLOWED_TRANSITIONS[match.lifecycle]
         if match.consecutive_failure_count < pause_after or not can_pause:
-            return False
-        reason = f"{match.consecutive_failure_count} failed tasks within ten minutes"
+            return None
         until = now + timedelta(seconds=pause_seconds)
-        reasons = [f"{one.reason[:200]} ({one.worker_id})" for one in dead.order_by("-finished_at")[:3]]
+        earlier = match.errors.order_by("-timestamp").values_list("error_message", flat=True)[:2]
         logger.error(
-            "%s is paused until %s UTC: %d of its tasks failed since %s UTC, the last ones: %s. Its last state stays "
-            "served with its age; it is read again then, with a new scraper",
+            "%s is paused until %s UTC: %d attempts in a row failed since %s UTC, the last ones: %s. Its last state "
+            "stays served with its age; it is read again then, with a new scraper",
             match,
             f"{until:%H:%M:%S}",
             match.consecutive_failure_count,
             f"{match.failing_since:%H:%M:%S}",
-            "; ".join(reasons),
+            "; ".join(text[:200] for text in (reason, *earlier)),
             extra={"action": "match_paused", "match_id": match.pk, "failures": match.consecutive_failure_count},
         )
-        pause(match_id=match.pk, until=until, reason=reason, actor="the engine", now=now)
-    return True
+        why = f"{match.consecutive_failure_count} failed attempts within ten minutes"
+        pause(match_id=match.pk, until=until, reason=why, actor="the engine", now=now)
+    return until
+
+
+def _recent_failures(match: Match, now: datetime) -> int:
+    """Returns the polls that failed in the last ten minutes: error rows, and tasks that died with their worker."""
+    since = now - FAILURE_WINDOW
+    errors = match.errors.filter(timestamp__gt=since, operation=Resource.SCORECARD, error_class__in=PAUSING_CLASSES)
+    polls = ScrapeTask.objects.filter(ref__match=match, resource=Resource.SCORECARD, finished_at__gt=since)
+    return errors.count() + polls.filter(state=TaskState.DEAD, error_class=ErrorClass.RESOURCE).count()
 
 
 def end_pauses(*, now: datetime) -> int:

@@ -37,8 +37,13 @@ class Source(models.Model):
     max_concurrency = models.PositiveSmallIntegerField(default=30, help_text="Open tasks at the same time.")
     min_interval_seconds = models.FloatField(default=0.5, help_text="Shortest time between two polls of one match.")
     burst_allowance = models.PositiveSmallIntegerField(default=50)
-    max_attempts = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Empty: RETRY_MAX_ATTEMPTS.")
+    max_attempts = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="The first one included. Empty: one and RETRY_MAX_ATTEMPTS retries."
+    )
     retry_base_seconds = models.FloatField(null=True, blank=True, help_text="Empty: RETRY_BASE_DELAY_SECONDS.")
+    retry_jitter_seconds = models.FloatField(
+        null=True, blank=True, help_text="Added to a pause at random, at most. Empty: up to the length of the pause."
+    )
     adapter = models.SlugField(
         max_length=40, blank=True, help_text="Which adapter reads it. Empty: the one with the source's key."
     )

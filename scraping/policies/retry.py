@@ -19,9 +19,10 @@ TIMEOUT_STRETCH = 1.5  # the attempt after a timeout gets 50 % more time, once p
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    max_attempts: int = 5
+    max_attempts: int = 6  # the first one and five retries
     base_delay_seconds: float = 1.0
-    max_delay_seconds: float = 16.0
+    max_delay_seconds: float = 16.0  # jitter included
+    jitter_seconds: float | None = None  # added to a pause at most; None: as much as the pause itself
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,10 @@ def decide(failure: Failure, policy: RetryPolicy, now: datetime, chance: random.
 
 
 def backoff_seconds(attempt: int, policy: RetryPolicy, chance: random.Random) -> float:
-    """Returns the pause after failed attempt `attempt` (from 1): 1, 2, 4, 8, 16 s, plus jitter of up to 100 %."""
+    """Returns the pause after failed attempt `attempt` (from 1): 1, 2, 4, 8, 16 s with jitter, at most the longest."""
     delay = _doubled_seconds(attempt, policy)
-    return delay + chance.uniform(0.0, delay)
+    jitter = delay if policy.jitter_seconds is None else policy.jitter_seconds
+    return min(delay + chance.uniform(0.0, jitter), policy.max_delay_seconds)
 
 
 def _doubled_seconds(attempt: int, policy: RetryPolicy) -> float:

@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scraping.matches import poll_times
-from scraping.models import Match, MatchRef, OrderKind, Scraper, ScrapeTask, Source, TaskState, WorkerOrder
+from scraping.models import Match, MatchRef, OrderKind, Scraper, Source, WorkerOrder
 from scraping.models.source import PUSHED
-from scraping.payloads import Resource
 from scraping.policies.ladder import Rung
 from scraping.recovery import worker_commands
-from scraping.recovery.silent_matches import is_behind_breaker, watched_refs
+from scraping.recovery.silent_matches import read_at_once, watched_refs
 
 ACTOR = "the scheduler"
 # However many matches are silent, a source's session is changed and a worker's browser replaced at most once in these
@@ -37,13 +36,17 @@ class StepResult:
 
 
 def take_step(match: Match, rung: Rung, context: StepContext) -> StepResult:
+    """Takes the step, and has the match read at once; where a worker was commanded, when it has obeyed."""
     refs = watched_refs(match)
-    if rung is Rung.HINT:  # of a waiting task; a match without one is due at once
-        waiting = ScrapeTask.objects.filter(ref__in=refs, resource=Resource.SCORECARD, state=TaskState.PENDING)
-        hinted = waiting.filter(run_at__lte=context.now).update(hinted_at=None)
-        planned = MatchRef.objects.filter(pk__in=[ref.pk for ref in refs if not is_behind_breaker(ref, context.now)])
-        poll_times.make_due(planned.exclude(tasks__in=waiting), context.now)
-        return StepResult("its task is hinted again", {"hinted": hinted})
+    done = _take_step(match, refs, rung, context)
+    if not done.detail.get("orders"):
+        read_at_once(refs, context.now)
+    return done
+
+
+def _take_step(match: Match, refs: Sequence[MatchRef], rung: Rung, context: StepContext) -> StepResult:
+    if rung is Rung.HINT:
+        return StepResult("its task is hinted again", {"refs": [ref.key for ref in refs]})
     if rung is Rung.SESSION:
         return _change_session(refs, context)
     if rung is Rung.BROWSER:
@@ -107,8 +110,6 @@ def _call_in_others(match: Match, now: datetime) -> StepResult:
         return StepResult(f"it is polled at {names} instead", {"called_in": [ref.key for ref in others]})
     watched = watched_refs(match)
     if len(watched) > 1:
-        awake = [ref.pk for ref in watched if not is_behind_breaker(ref, now)]
-        poll_times.make_due(MatchRef.objects.filter(pk__in=awake, next_poll_at__isnull=False), now)
         return StepResult(
             "all of its sources are polled at once", {"sources": sorted(ref.source.key for ref in watched)}
         )

@@ -1,11 +1,14 @@
-"""Finds silent live matches: no reading for longer than expected. Read by the ladder."""
+"""Finds silent live matches (no reading for longer than expected), and has them read at once. Used by the ladder."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef, Prefetch, Q
 
+from scraping import journal
+from scraping.matches import poll_times
 from scraping.models import OPEN_STATES, BreakerState, Importance, Match, MatchLifecycle, MatchRef, ScrapeTask
 from scraping.payloads import Resource, Status
 from scraping.policies.ladder import IMPORTANT_SHARE, SHARES, Rung, Silence
@@ -32,6 +35,17 @@ def silent_matches(now: datetime, threshold: float) -> list[Match]:
         .prefetch_related(Prefetch("refs", queryset=refs))
     )
     return list(found.order_by("importance", "last_scraper_update")[:MAX_MATCHES])
+
+
+def read_at_once(refs: Collection[MatchRef], now: datetime) -> int:
+    """Makes the next poll of these refs due, also one that waits for its retry; returns how many refs.
+
+    Left alone: refs behind an open breaker, and those whose source asked us to wait (Retry-After).
+    """
+    awake = [ref.pk for ref in refs if not is_behind_breaker(ref, now)]
+    waiting = journal.make_tasks_due(awake, now=now, resource=Resource.SCORECARD, obeys_retry_after=True)
+    poll_times.make_due(MatchRef.objects.filter(pk__in=awake).exclude(pk__in=waiting), now)
+    return len(awake)
 
 
 def watched_refs(match: Match) -> list[MatchRef]:

@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 
-from scraping.models import OrderKind, Worker, WorkerOrder
+from scraping.models import MatchRef, OrderKind, Worker, WorkerOrder
+from scraping.policies.ladder import Rung
+from scraping.recovery.silent_matches import read_at_once
 from scraping.signals import order_done
 
 UNTAKEN_AFTER = timedelta(seconds=60)
@@ -68,10 +70,14 @@ def take(worker_id: str, *, now: datetime) -> list[WorkerOrder]:
 
 
 def finish(order: WorkerOrder, *, outcome: str, now: datetime, has_failed: bool = False) -> bool:
-    """Closes a command and signals its end. Returns False if it was closed before."""
+    """Closes a command and signals its end; silent matches are read at once. Returns False if it was closed before."""
     unfinished = WorkerOrder.objects.filter(pk=order.pk, done_at__isnull=True)
     if not unfinished.update(done_at=now, outcome=outcome[:200]):
         return False
+    if not has_failed:
+        silent = MatchRef.objects.filter(match__silence_rung__gt=Rung.GROUND, is_watched=True, source__is_enabled=True)
+        silent = silent.filter(source__key=order.source_key) if order.source_key else silent
+        read_at_once(list(silent.select_related("source__breaker", "breaker").defer("payload")), now)
     order_done.send_robust(
         sender=WorkerOrder,
         order_id=order.pk,

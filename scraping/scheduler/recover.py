@@ -42,8 +42,13 @@ def rescue_expired(now: datetime) -> int:
         if task.ref is None:
             return
         if task.resource == Resource.SCORECARD:
-            lifecycle.after_failed_task(
-                task.ref.match_id, pause_after=limits.pause_after_failures, pause_seconds=limits.pause_seconds, now=now
+            lifecycle.after_failed_attempt(
+                task.ref.match_id,
+                reason="its workers fell silent",
+                is_dead=True,
+                pause_after=limits.pause_after_failures,
+                pause_seconds=limits.pause_seconds,
+                now=now,
             )
         poll_times.postpone(MatchRef.objects.filter(pk=task.ref.pk), until=now + timedelta(seconds=QUIET_SECONDS))
 

@@ -15,6 +15,7 @@ from django.db import DatabaseError, close_old_connections, transaction
 from django.utils import timezone
 
 from scraping import journal
+from scraping.configuration.policies import Policies
 from scraping.errors import (
     ERROR_RULES,
     OUR_FAULTS,
@@ -73,7 +74,7 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     retry_after = error.retry_after_seconds if isinstance(error, ScrapingError) else None
     failure = Failure(class_of(error), storable(str(error)), claim.attempt, claim.charged_attempts, retry_after)
     decision = decide(failure, engine.policies.retry_for(source), now, _chance)
-    note = _note(claim, error, engine, ref)
+    note = _note(claim, error, engine, ref, now)
     report = _report(claim, error, source, ref, now)
     files = evidence.store(report, name=ref.key if ref else source.key, is_final=isinstance(decision, Dead))
     with transaction.atomic():
@@ -89,8 +90,9 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
             decision = _count(ref, failure, decision, view=view, engine=engine, now=now)
             if not is_source_lost:
                 decision = _slow_changed_layout(ref, failure, decision, engine.policies.drift, now)
+            decision = _pause_after_failures(claim, ref, failure, decision, policies=engine.policies, now=now)
         crash_point("failure.counted")
-        _settle(claim, note, decision, engine=engine, ref=ref, now=now)
+        _settle(claim, note, decision, ref=ref, now=now)
         crash_point("failure.settled")
         evidence.attach(files, error_log.record(report), report)
     crash_point("failure.committed")
@@ -193,9 +195,25 @@ def _slow_changed_layout(
     return _not_before(at, decision)
 
 
-def _settle(
-    claim: Claim, note: FailureNote, decision: Decision, *, engine: Engine, ref: MatchRef | None, now: datetime
-) -> None:
+def _pause_after_failures(
+    claim: Claim, ref: MatchRef, failure: Failure, decision: Decision, *, policies: Policies, now: datetime
+) -> Decision:
+    """Counts the failed poll. If that pauses the match, the retry waits for the end of the pause."""
+    # Polls only: without its list of events the score of a match is still read.
+    if claim.resource is not Resource.SCORECARD or not ERROR_RULES[failure.error_class].pauses_match:
+        return decision
+    until = lifecycle.after_failed_attempt(
+        ref.match_id,
+        reason=failure.message,
+        is_dead=isinstance(decision, Dead),
+        pause_after=policies.pause_after_failures,
+        pause_seconds=policies.pause_seconds,
+        now=now,
+    )
+    return _not_before(until, decision) if until else decision
+
+
+def _settle(claim: Claim, note: FailureNote, decision: Decision, *, ref: MatchRef | None, now: datetime) -> None:
     if isinstance(decision, Retry):
         journal.retry_later(claim, note, at=decision.at, is_charged=decision.is_charged, now=now)
         return
@@ -205,17 +223,9 @@ def _settle(
                 late_updates.close_removed(ref.pk, now=now)
         return
     journal.mark_dead(claim, note, reason=decision.reason, now=now)
-    # A match is paused for dead polls only: without its list of events its score is still read.
-    if ref is not None and ERROR_RULES[note.error_class].pauses_match and claim.resource is Resource.SCORECARD:
-        lifecycle.after_failed_task(
-            ref.match_id,
-            pause_after=engine.policies.pause_after_failures,
-            pause_seconds=engine.policies.pause_seconds,
-            now=now,
-        )
 
 
-def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None) -> FailureNote:
+def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None, now: datetime) -> FailureNote:
     stage = engine.stage_of(claim)
     if stage in (Stage.NAVIGATING, Stage.INTERCEPTING) and any(
         one.status < 400 for one in evidence_of(error).documents
@@ -232,6 +242,8 @@ def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None) 
     }
     if isinstance(error, ScrapingError):
         document |= {"http_status": error.http_status, "url": storable(error.url)}
+        if error.retry_after_seconds:
+            document["retry_after_until"] = now.timestamp() + error.retry_after_seconds
     else:
         document["stack_trace"] = storable("".join(traceback.format_exception(error))[-4000:])
     return FailureNote(

@@ -12,7 +12,8 @@ from unittest.mock import patch
 import pytest
 from django.db import connection
 
-from scraping.configuration import policies
+from scraping.configuration import policies as configured
+from scraping.configuration.policies import Policies
 from scraping.journal import Claim
 from scraping.models import MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Resource
@@ -35,19 +36,25 @@ class Clock:
 
 @contextmanager
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
-    monkeypatch.setattr(policies, "current", lambda: POLICIES)
+    monkeypatch.setattr(configured, "current", lambda: POLICIES)
     monkeypatch.setattr(failures, "close_old_connections", lambda: None)  # it would end the test's own transaction
     clock = Clock()
     with patch("django.utils.timezone.now", clock):
         yield clock
 
 
-def attempt(ref: MatchRef, clock: Clock, *outcomes: Outcome, resource: Resource = Resource.SCORECARD) -> ScrapeTask:
+def attempt(
+    ref: MatchRef,
+    clock: Clock,
+    *outcomes: Outcome,
+    resource: Resource = Resource.SCORECARD,
+    policies: Policies = POLICIES,
+) -> ScrapeTask:
     """One attempt at the ref's open task (or a new one), made when it is due."""
     task = ScrapeTask.objects.filter(ref=ref, resource=resource, state=TaskState.PENDING).first()
     task_id = task.pk if task else open_task(ref, at=clock.now, resource=resource)
     clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
-    scrape([task_id], engine_with(*outcomes))
+    scrape([task_id], engine_with(*outcomes, policies=policies))
     return ScrapeTask.objects.get(pk=task_id)
 
 

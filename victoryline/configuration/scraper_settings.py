@@ -48,11 +48,11 @@ class Resilience(Group):
     circuit_breaker_success_threshold: int = setting(5, "circuit_breaker.success_threshold", 1, 1000)
     """Successful probes that close a breaker."""
     retry_max_attempts: int = setting(5, "retry.max_attempts", 1, 100)
-    """Attempts a task gets before it becomes a dead letter."""
+    """Retries after a failed first attempt, before the task becomes a dead letter."""
     retry_base_delay_seconds: int = setting(1, "retry.base_delay", 1, 3600)
     """Delay before the first retry; it doubles each time."""
     retry_max_delay_seconds: int = setting(16, "retry.max_delay", 1, DAY_SECONDS)
-    """Longest delay between two attempts."""
+    """Longest delay between two attempts, jitter included."""
     source_breaker_cooldown_seconds: int = setting(900, "source_breaker.cooldown", 1, DAY_SECONDS)
     """Seconds a source's breaker stays open before it lets probes through."""
 

@@ -90,6 +90,6 @@ def _operate(
     if row.ref_id is not None and action != "breaker_force_open":
         # Its next poll was postponed to the end of the open state.
         poll_times.make_due(MatchRef.objects.filter(pk=row.ref_id, next_poll_at__isnull=False), now)
-        journal.make_tasks_due(row.ref_id, now=now)
+        journal.make_tasks_due([row.ref_id], now=now)
     breaker_operated.send_robust(sender=Breaker, name=row.name, action=action, until=until, reason=reason, actor=actor)
     return view

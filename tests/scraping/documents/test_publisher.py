@@ -114,7 +114,9 @@ def test_changes_are_published_after_their_transaction(monkeypatch: pytest.Monke
     monkeypatch.setattr(publisher, "_thread", threading.current_thread())
     monkeypatch.setattr(publisher, "note", lambda match_id, _: noted.append(match_id))
     with transaction.atomic():
-        assert lifecycle.after_failed_task(ref.match_id, pause_after=1, pause_seconds=60, now=NOW)
+        assert lifecycle.after_failed_attempt(
+            ref.match_id, reason="502", is_dead=True, pause_after=1, pause_seconds=60, now=NOW
+        )
         assert noted == []
     assert noted == [ref.match_id]
 

@@ -61,7 +61,9 @@ class TestRecord:
     def test_counts_are_kept_by_reading_and_failing(self) -> None:
         ref = make_ref(make_unread_match(), captured_at=None)
         read(ref, payload_of(ref))
-        lifecycle.after_failed_task(ref.match_id, pause_after=5, pause_seconds=300, now=later(5))
+        lifecycle.after_failed_attempt(
+            ref.match_id, reason="502", is_dead=True, pause_after=5, pause_seconds=300, now=later(5)
+        )
         (record,) = watch_records.live(later(6))
         assert (record.total_scrapes, record.total_failures, record.consecutive_failures) == (1, 1, 1)
         read(ref, payload_of(ref, at=later(9)))
@@ -194,7 +196,9 @@ class TestAges:
         assert status() == ScraperStatus.ACTIVE
         lifecycle.mark_stale(match_id)
         assert status() == ScraperStatus.STALE
-        lifecycle.after_failed_task(match_id, pause_after=5, pause_seconds=300, now=later(302))
+        lifecycle.after_failed_attempt(
+            match_id, reason="502", is_dead=True, pause_after=5, pause_seconds=300, now=later(302)
+        )
         assert status() == ScraperStatus.ERROR
         lifecycle.pause(match_id=match_id, until=later(600), reason="test", actor="ann", now=later(303))
         assert status() == ScraperStatus.STOPPED

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from scraping.matches import ingest, lifecycle, watches
-from scraping.models import Importance, Match, MatchRef, OrderKind, Scraper, ScrapeTask, Source, Worker, WorkerOrder
+from scraping.models import (
+    Breaker,
+    Importance,
+    Match,
+    MatchRef,
+    OrderKind,
+    Scraper,
+    ScrapeTask,
+    Source,
+    Worker,
+    WorkerOrder,
+)
 from scraping.policies.ladder import Rung
 from scraping.recovery import ladder, silent_matches, worker_commands
 from scraping.recovery.ladder_steps import StepContext
@@ -108,6 +119,42 @@ class TestTheWayUp:
         given = WorkerOrder.objects.filter(kind=OrderKind.FRESH_SESSION)
         assert set(given.values_list("worker_id", "source_key")) == {("w1", "crex"), ("w2", "crex")}
         assert MatchRef.objects.get().read_mode == ""
+
+    @pytest.mark.parametrize(("seconds", "kind"), [(50, OrderKind.FRESH_SESSION), (95, OrderKind.RECYCLE_BROWSER)])
+    def test_a_commanded_step_ends_with_a_read_in_place_of_the_back_off(
+        self, ref: MatchRef, seconds: float, kind: OrderKind
+    ) -> None:
+        """The retry of a refused task may lie minutes ahead; the fresh session must be tried at once."""
+        for earlier in (20, 50, 95):
+            if earlier <= seconds:
+                look(earlier)
+        ScrapeTask.objects.update(run_at=later(240), hinted_at=later(seconds), error_class="blocked")
+        order = WorkerOrder.objects.get(kind=kind)
+        assert worker_commands.finish(order, outcome="done", now=later(seconds + 3))
+        task = ScrapeTask.objects.get()
+        assert (task.run_at, task.hinted_at) == (later(seconds + 3), None)
+
+    @pytest.mark.parametrize("seconds", [20, 155, 310])
+    def test_every_other_step_reads_at_once(self, ref: MatchRef, seconds: float) -> None:
+        for earlier in (20, 50, 95, 155, 310):
+            if earlier == seconds:
+                ScrapeTask.objects.update(run_at=later(999), hinted_at=later(earlier))
+            if earlier <= seconds:
+                look(earlier)
+        task = ScrapeTask.objects.get()
+        assert (task.run_at, task.hinted_at) == (later(seconds), None)
+
+    def test_a_retry_after_of_the_source_is_waited_for(self, ref: MatchRef) -> None:
+        error = {"retry_after_until": later(600).timestamp()}
+        ScrapeTask.objects.update(run_at=later(600), error=error)
+        look(20)
+        assert ScrapeTask.objects.get().run_at == later(600)
+
+    def test_a_match_behind_an_open_breaker_is_not_read(self, ref: MatchRef) -> None:
+        Breaker.objects.create(name="b", ref=ref, state="OPEN", open_until=later(80), last_state_change=NOW)
+        ScrapeTask.objects.update(run_at=later(80))
+        look(20)
+        assert ScrapeTask.objects.get().run_at == later(80)
 
     def test_the_browser_of_the_worker_that_reads_it(self, ref: MatchRef) -> None:
         for seconds in (20, 50, 95):
