@@ -131,6 +131,8 @@ def from_config(config: Config) -> Policies:
             is_adaptive=config.enable_adaptive_polling,
             detects_phases=config.enable_match_state_detection,
             error_calm_seconds=config.error_calm_seconds,
+            break_after_polls=config.break_after_polls,
+            break_after_polls_in_play=config.break_after_polls_in_play,
         ),
         memory_soft_limit_bytes=float(config.memory_soft_limit_mb * MEGABYTE),
         source_breaker=replace(SOURCE_BREAKER, timeout_seconds=config.source_breaker_cooldown_seconds),

@@ -20,7 +20,7 @@ from scraping.payloads import BREAKS, Phase, Status
 from scraping.policies import error_slowdown
 from scraping.policies.error_slowdown import NO_SLOWDOWN, Slowdown
 from scraping.policies.interval import REMEMBERED_POLLS, Pace, PollHistory, plan
-from scraping.policies.milestones import QUIET_IN_BREAK_POLLS, ScoreProgress, score_progress
+from scraping.policies.milestones import ScoreProgress, score_progress
 from victoryline.lib import bulk_sql
 
 State = Mapping[str, Any]
@@ -49,9 +49,9 @@ class NextPoll:
         ref.slowed_seconds, ref.slowed_until = self.slowdown.seconds, self.slowdown.until
 
 
-def plan_needs_score(unchanged_polls: int) -> bool:
+def plan_needs_score(unchanged_polls: int, pace: Pace) -> bool:
     """Returns whether the plan depends on the score after so many unchanged polls."""
-    return unchanged_polls >= QUIET_IN_BREAK_POLLS
+    return unchanged_polls >= pace.break_after_polls
 
 
 def after_reading(ref: MatchRef, *, is_changed: bool, pace: Pace, now: datetime, state: State | None) -> NextPoll:
@@ -91,7 +91,7 @@ def _next(
         recent_changes=recent_changes,
         importance=match.importance,
         slowed_seconds=slowdown.seconds_at(now) if slowdown.until else 0.0,
-        score=score_progress(state) if state and plan_needs_score(unchanged_polls) else ScoreProgress.IN_PROGRESS,
+        score=score_progress(state) if state and plan_needs_score(unchanged_polls, pace) else ScoreProgress.IN_PROGRESS,
         is_postponed=match.phase == Phase.POSTPONED,
     )
     planned = plan(facts, pace, now)

@@ -7,7 +7,7 @@ needed for a break: enough polls without a change make one, and the first change
 How many are enough depends on the evidence. Every source that we read has phases for breaks, from "drinks" to "stumps"
 (of football: "halftime" and "interrupted"); so where it says play, play is likely, and a minute between two balls is no
 break: 40 polls, a hundred seconds. Where it says a break, or the score shows that there can be no play (all out, the
-last over bowled), ten polls are enough.
+last over bowled), ten polls are enough. Both numbers are settings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from scraping.payloads import Status
-from scraping.policies.milestones import QUIET_IN_BREAK_POLLS, QUIET_IN_PLAY_POLLS, ScoreProgress
+from scraping.policies.milestones import ScoreProgress
 
 HIGH, NORMAL, LOW = 0, 1, 2  # importance, as the match's column has it
 RUSH_SECONDS = 2.0
@@ -53,6 +53,8 @@ class Pace:
     is_adaptive: bool = True
     detects_phases: bool = True
     error_calm_seconds: float = 300.0
+    break_after_polls: int = 10  # without a change, where the source or the score says that there is no play
+    break_after_polls_in_play: int = 40  # where the source says that play is on
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,12 @@ def plan(history: PollHistory, pace: Pace, now: datetime) -> Interval:
     return usual
 
 
-def activity_of(history: PollHistory) -> Activity:
+def activity_of(history: PollHistory, pace: Pace) -> Activity:
     if history.status in (Status.COMPLETED, Status.ABANDONED):
         return Activity.OVER
     if history.status is Status.UPCOMING:
         return Activity.NOT_BEGUN
-    if history.unchanged_polls < QUIET_IN_BREAK_POLLS:
+    if history.unchanged_polls < pace.break_after_polls:
         return Activity.PLAY
     if history.score is ScoreProgress.MATCH_FINISHED:
         return Activity.ENDING if history.unchanged_polls < ENDING_POLLS else Activity.QUIET
@@ -102,7 +104,7 @@ def activity_of(history: PollHistory) -> Activity:
         return Activity.BREAK
     if history.score is ScoreProgress.INNINGS_FINISHED:
         return Activity.BETWEEN_INNINGS
-    return Activity.QUIET if history.unchanged_polls >= QUIET_IN_PLAY_POLLS else Activity.PLAY
+    return Activity.QUIET if history.unchanged_polls >= pace.break_after_polls_in_play else Activity.PLAY
 
 
 def _upcoming(history: PollHistory, now: datetime) -> Interval:
@@ -122,7 +124,7 @@ def _upcoming(history: PollHistory, now: datetime) -> Interval:
 
 def _live(history: PollHistory, pace: Pace) -> Interval:
     usual = pace.baseline_seconds * PLAY_SHARES[history.importance]
-    activity = activity_of(history) if pace.detects_phases else Activity.PLAY
+    activity = activity_of(history, pace) if pace.detects_phases else Activity.PLAY
     if activity is Activity.ENDING:  # consumers wait for the result: no slower than in play
         return Interval(usual, f"{activity}: no change in {history.unchanged_polls} polls")
     if activity is not Activity.PLAY:

@@ -27,8 +27,6 @@ _OVERS = (
 )
 _MINUTE = re.compile(r"(\d{1,3})(?:\+\d{1,2})?'?")
 LONG_BREAKS = frozenset({Phase.INNINGS_BREAK, Phase.LUNCH, Phase.TEA, Phase.STUMPS, Phase.HALFTIME})
-QUIET_IN_BREAK_POLLS = 10  # polls without a change that are a break, where the source or the score says so
-QUIET_IN_PLAY_POLLS = 40  # the same where the source says that play is on
 
 
 class ScoreProgress(StrEnum):
@@ -38,10 +36,7 @@ class ScoreProgress(StrEnum):
 
 
 # The score that makes a milestone at exactly so many polls without a change, so that it is one only once.
-UNANNOUNCED = {
-    QUIET_IN_BREAK_POLLS: ScoreProgress.INNINGS_FINISHED,
-    QUIET_IN_PLAY_POLLS: ScoreProgress.MATCH_FINISHED,
-}
+UNANNOUNCED = {10: ScoreProgress.INNINGS_FINISHED, 40: ScoreProgress.MATCH_FINISHED}
 
 
 def is_milestone(before: State, after: State) -> bool:

@@ -109,7 +109,7 @@ def _keeps_source_order(ref: MatchRef, captured_at: datetime) -> bool:
 
 
 def plan(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: datetime) -> UnchangedReading:
-    state = payload.normalized() if poll_times.plan_needs_score(ref.unchanged_polls + 1) else None
+    state = payload.normalized() if poll_times.plan_needs_score(ref.unchanged_polls + 1, pace) else None
     planned = poll_times.after_reading(ref, is_changed=False, pace=pace, now=now, state=state)
     return UnchangedReading(claim, ref, payload, planned)
 

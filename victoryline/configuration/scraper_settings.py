@@ -17,6 +17,10 @@ class Lifecycle(Group):
     """Seconds between two polls of a live match."""
     break_interval_seconds: float = setting(30, "break_interval", 0.5, 3600)
     """Seconds between two polls of a match in a break. The demo divides it by its pace."""
+    break_after_polls: int = setting(10, "break_after_polls", 1, 10_000)
+    """Polls without a change that make a break of a match, unless its source says that play is on."""
+    break_after_polls_in_play: int = setting(40, "break_after_polls_in_play", 1, 10_000)
+    """The same where its source says that play is on: a minute between two balls is no break."""
     staleness_threshold_seconds: int = setting(300, "staleness_threshold", 5, DAY_SECONDS)
     """Age of a live match's data at which its scraper is restarted."""
     discovery_interval_seconds: float = setting(30, "discovery_interval", 1, DAY_SECONDS)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scraping.payloads import BREAKS, Phase, Status
-from scraping.policies.interval import ENDING_POLLS, Activity, PollHistory, activity_of
+from scraping.policies.interval import ENDING_POLLS, Activity, Pace, PollHistory, activity_of
 from scraping.policies.milestones import ScoreProgress, is_unannounced_milestone, score_progress
 from scraping.sources import ADAPTERS
 from scraping.sources import cricket as cricket_texts
@@ -53,7 +53,7 @@ def seen(unchanged_polls: int, score: ScoreProgress = IN_PROGRESS, *, is_break: 
     ],
 )
 def test_activity_of_a_match(history: PollHistory, activity: Activity) -> None:
-    assert activity_of(history) is activity
+    assert activity_of(history, Pace()) is activity
 
 
 def cricket(kind: str, *innings: tuple[str, int, int, str], **fields: Any) -> dict[str, Any]:

@@ -90,6 +90,15 @@ class TestLiveMatch:
         planned = plan(history, Pace(), NOW)
         assert (planned.seconds, planned.reason) == (seconds, reason)
 
+    @pytest.mark.requirement("US5.3", "NFR-021")
+    @pytest.mark.parametrize(("is_break", "polls"), [(True, 4), (False, 6)])
+    def test_is_in_a_break_after_the_configured_polls(self, is_break: bool, polls: int) -> None:
+        pace = Pace(break_after_polls=4, break_after_polls_in_play=6)
+        before, then = (
+            plan(live(is_break=is_break, unchanged_polls=number), pace, NOW) for number in (polls - 1, polls)
+        )
+        assert (before.seconds, then.seconds) == (2.5, 30)
+
     @pytest.mark.requirement("US5.4", "FR-022")
     @pytest.mark.parametrize(
         ("changes", "seconds", "reason"),
