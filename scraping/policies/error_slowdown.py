@@ -1,6 +1,6 @@
 """How errors slow down the polls of a match, and for how long. Pure.
 
-Guards a source in trouble against being polled as often as a healthy one, and against a pace that swings: one good
+Guards against polling a source in trouble as often as a healthy one, and against a pace that swings: one good
 reading among many failures changes nothing. Errors that come faster than five a minute are counted; slower ones decay.
 The count sets the least interval (5, 10, 20 s), which lasts until five minutes passed without an error that counts.
 """

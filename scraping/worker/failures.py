@@ -279,7 +279,10 @@ def _log(error: Exception, decision: Decision, where: str) -> None:
         case Retry(at=at):
             level, then = logging.WARNING, f"next attempt at {at:%H:%M:%S} UTC"
         case Dead():
-            level, then = logging.ERROR, "dead letter: open it in the admin, retry it there when the cause is gone"
+            level, then = (
+                logging.ERROR,
+                f"dead letter. {ERROR_RULES[class_of(error)].advice} Then retry it in the admin",
+            )
         case Complete():
             level, then = logging.INFO, "the match is taken as completed"
     logger.log(

@@ -14,6 +14,7 @@ from django.db import InterfaceError, OperationalError
 
 from scraping import journal
 from scraping.errors import (
+    ERROR_RULES,
     AuthExpired,
     Blocked,
     Gone,
@@ -134,6 +135,28 @@ class TestErrorClasses:
         assert task.state == TaskState.DEAD
         assert task.reason == "transient after 6 attempts: 502"
         assert all(1 * 2**n <= wait <= min(16, 2 * 2**n) for n, wait in enumerate(waits[:5]))
+
+    @pytest.mark.requirement("NFR-022")
+    @pytest.mark.parametrize(
+        "error",
+        [
+            Transient("502"),
+            Blocked("403"),
+            AuthExpired("401"),
+            LayoutChanged("no header"),
+            ResourceLost("Chromium died"),
+            StoreAway("no database"),
+            ValueError("a bug"),
+        ],
+        ids=lambda error: error_log.class_of(error).value,
+    )
+    def test_the_log_of_a_dead_letter_says_what_to_do(
+        self, ref: MatchRef, clock: Clock, caplog: pytest.LogCaptureFixture, error: Exception
+    ) -> None:
+        fail_for_good(ref, clock, error)
+        lines = [one.getMessage() for one in caplog.records if one.levelname == "ERROR" and "failed" in one.msg]
+        advice = ERROR_RULES[error_log.class_of(error)].advice
+        assert any(advice in line and str(error) in line and "retry it in the admin" in line for line in lines)
 
     @pytest.mark.requirement("ZT-6")
     def test_a_dead_letter_keeps_its_evidence(self, ref: MatchRef, clock: Clock) -> None:
