@@ -1,8 +1,9 @@
 """Which due matches are read next when a source has too few places for all. Pure.
 
 Guards against less urgent matches that delay live ones, and against starvation of the rest: the highest priority goes
-first, in it the most important, and of those the stalest. A match that has waited far beyond its own interval is starved, and starved matches
-get a fixed share of the places. So less important matches are polled more slowly under load, and none is left out.
+first, in it the most important, and of those the stalest. A match that has waited far beyond its own interval is
+starved, and starved matches get a fixed share of the places. So less important matches are polled more slowly under
+load, and none is left out.
 
 Places become free one by one, so the share is counted over all places given and not over those that are free at one
 moment: otherwise a starved match would take every single place.
