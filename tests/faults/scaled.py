@@ -23,10 +23,14 @@ PATIENCE = {
 
 
 @contextmanager
-def scaled_system(*, database_url: str, redis_url: str, programme: str = "mixed:6:2", **env: str) -> Iterator[System]:
+def scaled_system(
+    *, database_url: str, redis_url: str, programme: str = "mixed:6:2", workers: int = 2, **env: str
+) -> Iterator[System]:
     with (
         StadiumProcess(programme=programme, pace=20) as stadium,
-        System(stadium, database_url=database_url, redis_url=redis_url, **{**PATIENCE, **env}) as running,
+        System(
+            stadium, database_url=database_url, redis_url=redis_url, workers=workers, **{**PATIENCE, **env}
+        ) as running,
     ):
         yield running
 

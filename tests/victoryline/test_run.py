@@ -59,6 +59,18 @@ class TestRunning:
         assert second.process.wait(timeout=30) == 1
         assert f"process {system.process.pid}, {system.url}" in second.said()
 
+    @pytest.mark.requirement("ZT-11")
+    @pytest.mark.parametrize(("command", "other"), [("granian", "run_worker"), ("run_worker", "granian")])
+    def test_web_and_worker_do_not_die_with_each_other(self, system, command, other):
+        untouched = system.child(other)
+        system.child(command).kill()
+        if other == "granian":
+            assert _answers(system), "the API answers while its workers are dead"
+        wait_for(lambda: _is_running(system, command), seconds=30, what=f"another {command}")
+        assert untouched.is_running()
+        assert system.child(other).pid == untouched.pid
+        wait_for(lambda: _answers(system), seconds=30, what="the web server")
+
     @pytest.mark.parametrize("command", ["granian", "run_worker", "-m stadium"])
     def test_a_killed_child_comes_back(self, system, command):
         old = system.child(command)
@@ -138,6 +150,10 @@ def _other_child(system: EmbeddedSystem, command: str, old_pid: int):
     except (ValueError, psutil.NoSuchProcess):  # none just now, or it ended meanwhile
         return None
     return found if found.pid != old_pid else None
+
+
+def _is_running(system: EmbeddedSystem, command: str) -> bool:
+    return _other_child(system, command, old_pid=0) is not None
 
 
 def _answers(system: EmbeddedSystem) -> bool:
