@@ -2,8 +2,9 @@
 
 ScrapingError
 ├── Transient             timeout, network, 5xx
-├── Blocked               403, 429, bot challenge
-│   └── RobotsRefused     robots.txt forbids the page; no request was sent
+├── Blocked               403, 429
+│   ├── RobotsRefused     robots.txt forbids the page; no request was sent
+│   └── Challenged        a bot challenge in place of the page
 ├── AuthExpired           401, expired session
 │   └── NoToken           the token service returned no token; the session is not at fault and is kept
 ├── Drift                 the page or its JSON has changed
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 class ErrorClass(StrEnum):
     TRANSIENT = "transient"
     BLOCKED = "blocked"
+    CHALLENGE = "challenge"
     AUTH = "auth"
     DRIFT = "drift"
     GONE = "gone"
@@ -66,6 +68,7 @@ class ErrorRule:
     advice: str  # for operators, beside the dead task and in the alert
     first_retry_at_once: bool = False
     completes_match: bool = False  # the last attempt ends the match instead of leaving a dead letter
+    skips_task: bool = False  # the last attempt ends the task as skipped; there is nothing to repair or to retry
 
 
 MAX_UNCHARGED_ATTEMPTS = 10  # a page that kills every browser must end somewhere
@@ -80,8 +83,7 @@ _BLOCKED = ErrorRule(
     rotates_session=True,
     keeps_evidence=True,
     is_soft=True,
-    advice="The source refuses our requests. Check in the evidence whether it shows a bot challenge. "
-    "Raise the source's minimum interval, or use another way out (proxies).",
+    advice="The source refuses our requests. Raise the source's minimum interval, or use another way out (proxies).",
 )
 _RESOURCE = ErrorRule(
     attempts=MAX_UNCHARGED_ATTEMPTS,
@@ -111,6 +113,14 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
         "Check whether it answers now (its breaker, its other matches).",
     ),
     ErrorClass.BLOCKED: _BLOCKED,
+    ErrorClass.CHALLENGE: replace(
+        _BLOCKED,
+        attempts=2,  # the second one in a fresh session
+        is_soft=False,
+        skips_task=True,
+        advice="The source shows a bot challenge, and a fresh session did not pass it; its sessions are kept. "
+        "Open its page in the evidence. Raise its minimum interval, use other proxies, or disable the source.",
+    ),
     ErrorClass.AUTH: replace(
         _BLOCKED,
         keeps_evidence=False,
@@ -202,6 +212,13 @@ class Blocked(ScrapingError):
 
 class RobotsRefused(Blocked):
     error_type = "robots"
+
+
+class Challenged(Blocked):
+    """A page or a body that asks for proof of a person, in place of the data."""
+
+    error_class = ErrorClass.CHALLENGE
+    error_type = "challenge"
 
 
 class AuthExpired(ScrapingError):

@@ -95,11 +95,22 @@ CHANGED = AlertKind(  # of a source whose readings cannot be parsed any more
     ERROR_RULES[ErrorClass.DRIFT].advice,
     sentry_event="schema_break",
 )
-BLOCKED = AlertKind(  # of a source that keeps refusing requests or showing challenges
+BLOCKED = AlertKind(  # of a source that keeps refusing requests
     "blocked:",
     "The last data of its matches is still served, with its age; the pace is reduced automatically.",
     ERROR_RULES[ErrorClass.BLOCKED].advice,
+    sentry_event="source_refuses",
+)
+CHALLENGE = AlertKind(  # of a source whose bot challenge a fresh session did not pass
+    "challenge:",
+    "The last data of its matches is still served, with its age; no further sessions or proxies are used up.",
+    ERROR_RULES[ErrorClass.CHALLENGE].advice,
     sentry_event="anti_bot_challenge",
+)
+ROBOTS = AlertKind(  # of a source whose robots.txt forbids what is read
+    "robots:",
+    "Nothing was sent. The last data of its matches is still served, with its age.",
+    "Disable the source, or set its robots policy if its operator allows the reading.",
 )
 TOKEN = AlertKind(  # of a source without a token
     "token:",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import Count, Max, Min
+from django.db.models import Count, Max, Min, QuerySet
 
 from monitoring.alerts import alert_keys
+from monitoring.alerts.alert_keys import BLOCKED, CHALLENGE, ROBOTS, AlertKind
 from monitoring.alerts.registry import Report, close_alerts, set_alerts
 from monitoring.models import Alert, Severity
 from scraping.configuration import policies
-from scraping.errors import ErrorClass
+from scraping.errors import ErrorClass, RobotsRefused
 from scraping.models import ScrapeError, Source
 from scraping.policies.drift import DriftPolicy, Fill
 from scraping.stats import fill_rates, traffic
@@ -27,23 +29,32 @@ TOKEN_REPORT_TIMEOUT = timedelta(minutes=2)  # a worker without a token reports 
 
 
 def watch_blocks(now: datetime) -> int:
-    """Scheduler step: returns how many sources refuse requests."""
-    rows = (
-        ScrapeError.objects.filter(
-            timestamp__gt=now - BLOCK_WINDOW, error_class=ErrorClass.BLOCKED, group__isnull=False
-        )
-        .values_list("group__source__key", "group__source__name")
-        .annotate(number=Count("pk"), first=Min("timestamp"), last=Max("timestamp"))
-        .order_by()
-    )
-    reports = {}
-    for key, name, number, first, last in rows:
+    """Scheduler step: returns how many sources refuse requests, show challenges or forbid them by robots.txt.
+
+    A challenge that a fresh session met again is reported at once, refusals when they last.
+    """
+    found: dict[AlertKind, dict[str, Report]] = {kind: {} for kind in (BLOCKED, CHALLENGE, ROBOTS)}
+    recent = ScrapeError.objects.filter(timestamp__gt=now - BLOCK_WINDOW, group__isnull=False)
+    blocked = recent.filter(error_class=ErrorClass.BLOCKED)
+    for key, name, number, first, last in _by_source(blocked.exclude(error_type=RobotsRefused.error_type)):
         if number >= MIN_BLOCKS and last - first >= BLOCK_DURATION:
             summary = f"{name} has refused {number} requests in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
-            detail = {"source": key, "refusals": number}
-            reports[alert_keys.BLOCKED.of(key)] = Report(Severity.CRITICAL, summary, detail)
-    set_alerts(alert_keys.BLOCKED, reports, now)
-    return len(reports)
+            found[BLOCKED][BLOCKED.of(key)] = Report(Severity.CRITICAL, summary, {"source": key, "refusals": number})
+    for key, name, number, _, _ in _by_source(recent.filter(error_class=ErrorClass.CHALLENGE, retry_attempt__gt=1)):
+        summary = f"{name} shows a bot challenge that a fresh session did not pass"
+        found[CHALLENGE][CHALLENGE.of(key)] = Report(Severity.CRITICAL, summary, {"source": key, "challenges": number})
+    for key, name, number, _, _ in _by_source(blocked.filter(error_type=RobotsRefused.error_type)):
+        summary = f"robots.txt of {name} forbids pages that we read"
+        found[ROBOTS][ROBOTS.of(key)] = Report(Severity.WARNING, summary, {"source": key, "refusals": number})
+    for kind, reports in found.items():
+        set_alerts(kind, reports, now)
+    return sum(len(reports) for reports in found.values())
+
+
+def _by_source(errors: QuerySet[ScrapeError]) -> Iterable[tuple[str, str, int, datetime, datetime]]:
+    """Returns key and name of each source, the number of its errors, and the times of the first and the last."""
+    rows = errors.values_list("group__source__key", "group__source__name").order_by()
+    return rows.annotate(number=Count("pk"), first=Min("timestamp"), last=Max("timestamp"))
 
 
 def watch_drift(now: datetime) -> int:

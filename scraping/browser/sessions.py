@@ -27,13 +27,14 @@ from scraping.browser.egress.upstream_proxies import (
 from scraping.browser.host import BrowserHost
 from scraping.browser.profile import profile_for
 from scraping.browser.session import Session, SessionRecord, is_success
-from scraping.errors import ScrapingError
+from scraping.errors import Challenged, ScrapingError
 from scraping.readings import Reading, Site
 
 logger = logging.getLogger(__name__)
 
 MAX_ENDED = 1000  # kept until the heartbeat has written them
 RENEWAL_SECONDS = 60.0
+CHALLENGE_SECONDS = 600.0  # in which a source's sessions are replaced once for its challenges
 
 # Labelled by source only: proxies are not exposed.
 _opened = Counter("scraper_sessions", "Sessions that were opened at a source.", ["source", "geo"])
@@ -61,6 +62,7 @@ class Sessions:
             lambda: ProxyPool(self._plan.proxies, quarantine_seconds=self._plan.quarantine_seconds)
         )
         self._renewal_asked_at: dict[str, float] = {}
+        self._challenged_at: dict[str, float] = {}  # by source: when a session was replaced for a challenge
         self._ended: deque[SessionRecord] = deque(maxlen=MAX_ENDED)
         self._closing: set[asyncio.Task[None]] = set()
         if not host.options.has_forward_proxy:
@@ -128,11 +130,22 @@ class Sessions:
         """Ends a session, so that the next one has a new identity. A newer session stays."""
         if session.is_dropped:  # concurrent reads fail together; only the first failure counts
             return
+        if isinstance(cause, Challenged) and not self._may_rotate_for_challenge(session.site.key):
+            return
         until: float | None = None
         if cause is not None and cause_of(cause) is not FailureCause.NO_ANSWER:  # which `_on_read` has reported
             pool = self._pools[session.site.key]
             until = pool.failed(session.record.proxy_hash, cause_of(cause), self._clock()).quarantined_until
         self._end(session, cause, reason, until)
+
+    def _may_rotate_for_challenge(self, key: str) -> bool:
+        """Returns False soon after a session was replaced for a challenge: one that its successor meets as well is
+        not passed by any session, and every further one would only use up a proxy."""
+        now = self._clock()
+        if now - self._challenged_at.get(key, float("-inf")) < CHALLENGE_SECONDS:
+            return False
+        self._challenged_at[key] = now
+        return True
 
     def _end(self, session: Session, cause: ScrapingError | None, reason: str, until: float | None) -> None:
         """`until`: the end of the proxy's quarantine; None: it is not in quarantine by this failure."""

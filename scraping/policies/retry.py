@@ -47,7 +47,14 @@ class Complete:
     reason: str
 
 
-Decision = Retry | Dead | Complete
+@dataclass(frozen=True)
+class Skip:
+    """Give this task up without a dead letter: neither a retry nor a repair would help."""
+
+    reason: str
+
+
+Decision = Retry | Dead | Complete | Skip
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,8 @@ def decide(failure: Failure, policy: RetryPolicy, now: datetime, chance: random.
         if rule.completes_match:
             return Complete(f"the source said {charged} times that it is {failure.error_class.value}: {message}")
         attempts = "attempt" if charged == 1 else "attempts"
-        return Dead(f"{failure.error_class.value} after {charged} {attempts}: {message}")
+        reason = f"{failure.error_class.value} after {charged} {attempts}: {message}"
+        return Skip(reason) if rule.skips_task else Dead(reason)
     seconds = failure.retry_after_seconds or 0.0
     if not (rule.first_retry_at_once and charged == 1):
         seconds = max(seconds, backoff_seconds(charged, policy, chance))

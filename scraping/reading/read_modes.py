@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 
 from scraping.browser.attached_pages import AttachedPages, AttachedRead, PageLimitReached
-from scraping.errors import AuthExpired, Blocked, Drift, Gone, OverBudget, SchemaBreak, ScrapingError
+from scraping.errors import AuthExpired, Blocked, Challenged, Drift, Gone, OverBudget, SchemaBreak, ScrapingError
 from scraping.reading.access import CHALLENGE_BYTES, TOO_MANY_REQUESTS, SourceAccess, required_names
 from scraping.reading.caches import VisitCache, VisitRecord, derive_requests
 from scraping.reading.targets import ReadPlan, Target
@@ -166,11 +166,11 @@ class ReadModes:
         return replace(reading, documents={**reading.documents, STATIC_PAGE: record.page})
 
     async def _refuse_challenge(self, target: Target, reading: Reading) -> None:
-        """Raises Blocked if the page is a bot challenge, whatever its status, and reports it to the session."""
+        """Raises Challenged if the page is a bot challenge, whatever its status, and reports it to the session."""
         page = reading.document(PAGE)
         try:
             parsing.raise_if_challenge(page.text()[:CHALLENGE_BYTES] if page else "", target.ref.url)
-        except Blocked as error:
+        except Challenged as error:
             await self._access.sessions.refused(reading.session_id, error)
             raise
 

@@ -67,7 +67,7 @@ class Adapter:
         return ()
 
     def parse(self, reading: Reading) -> Payload:
-        """Returns the payload. Raises LayoutChanged, SchemaBreak, PayloadRejected or Blocked (bot challenge)."""
+        """Returns the payload. Raises LayoutChanged, SchemaBreak, PayloadRejected or Challenged."""
         raise NotImplementedError
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:

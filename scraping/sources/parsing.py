@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import orjson
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from scraping.errors import Blocked, Drift, PayloadRejected, SchemaBreak, error_for_status
+from scraping.errors import Challenged, Drift, PayloadRejected, SchemaBreak, error_for_status
 from scraping.payloads import DiscoveredMatch, Innings, Integrity, Lineup, UnrecognizedValue
 from scraping.readings import Document, Reading
 
@@ -184,9 +184,9 @@ def is_challenge(html: str) -> bool:
 
 
 def raise_if_challenge(html: str, url: str) -> None:
-    """Raises Blocked if the page is a bot challenge."""
+    """Raises Challenged if the page is a bot challenge."""
     if is_challenge(html):
-        raise Blocked("the page is a bot challenge", url=url, evidence=html[:2000])
+        raise Challenged("the page is a bot challenge", url=url, evidence=html[:2000])
 
 
 def next_data(html: str) -> Any:
@@ -206,7 +206,7 @@ def raise_if_error_body(data: Any, url: str) -> None:
     code = integer(error.get("code")) or 0
     reason = text(error.get("reason") or error.get("message"), 100)
     is_refusal = any(name in reason.lower() for name in ("challenge", "captcha"))
-    kind = Blocked if is_refusal else error_for_status(code)
+    kind = Challenged if is_refusal else error_for_status(code)
     if kind is not None:
         raise kind(f"the body is an error: {code} {reason}".strip(), http_status=code or None, url=url)
 

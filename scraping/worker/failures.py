@@ -33,7 +33,7 @@ from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stag
 from scraping.payloads import Resource
 from scraping.policies.breaker import OPEN, BreakerView
 from scraping.policies.drift import DriftPolicy
-from scraping.policies.retry import Complete, Dead, Decision, Failure, Retry, decide
+from scraping.policies.retry import Complete, Dead, Decision, Failure, Retry, Skip, decide
 from scraping.policies.source_breaker import has_drifted
 from scraping.readings import evidence_of
 from scraping.recovery import breakers
@@ -217,10 +217,13 @@ def _settle(claim: Claim, note: FailureNote, decision: Decision, *, ref: MatchRe
     if isinstance(decision, Retry):
         journal.retry_later(claim, note, at=decision.at, is_charged=decision.is_charged, now=now)
         return
-    if isinstance(decision, Complete):
+    if isinstance(decision, Complete | Skip):
         with journal.finishing(claim, now=now, to_state=TaskState.SKIPPED, reason=decision.reason):
-            if ref is not None and claim.resource not in EXTRA_RESOURCES:
+            if isinstance(decision, Complete) and ref is not None and claim.resource not in EXTRA_RESOURCES:
                 late_updates.close_removed(ref.pk, now=now)
+        if isinstance(decision, Skip) and ref is not None:
+            later = now + timedelta(seconds=ERROR_RULES[note.error_class].longest_pause_seconds or 0)
+            poll_times.postpone(MatchRef.objects.filter(pk=ref.pk), until=later)
         return
     journal.mark_dead(claim, note, reason=decision.reason, now=now)
 
@@ -285,6 +288,8 @@ def _log(error: Exception, decision: Decision, where: str) -> None:
             )
         case Complete():
             level, then = logging.INFO, "the match is taken as completed"
+        case Skip():
+            level, then = logging.ERROR, f"skipped. {ERROR_RULES[class_of(error)].advice}"
     logger.log(
         level,
         "Reading %s failed (%s): %s; %s",

@@ -48,7 +48,7 @@ def match_url(base_url: str, match: schemas.Brief) -> str:
 
 
 def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
-    """Returns a page's data; raises Blocked for a challenge and LayoutChanged for another kind of page."""
+    """Returns a page's data; raises Challenged for a challenge and LayoutChanged for another kind of page."""
     if document is None:
         raise LayoutChanged("there is no page", url=url)
     html = document.text()

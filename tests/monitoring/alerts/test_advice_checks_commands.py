@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -134,23 +135,42 @@ class TestBlocks:
             pytest.param(30, 60, 0, id="a moment"),
         ],
     )
-    def test_a_challenge_that_lasts(self, number: int, spread: float, expected: int) -> None:
-        match, _, _ = make_watched(now=NOW)
-        group = ErrorGroup.objects.create(
-            fingerprint="f",
-            source=make_source(),
-            error_class="blocked",
-            error_type="blocked",
-            first_seen_at=NOW,
-            last_seen_at=NOW,
-        )
+    def test_refusals_that_last(self, number: int, spread: float, expected: int) -> None:
         for place in range(number):
-            age = 1 + spread * place / (number - 1)
-            make_error(match, now=NOW, age=age, error_class="blocked", error_type="blocked", group=group)
+            self.fail("blocked", "blocked", age=1 + spread * place / (number - 1))
         assert watch_blocks(NOW) == expected
         assert (standing("blocked:crex") is not None) is bool(expected)
         watch_blocks(NOW + 11 * MINUTE)
         assert standing("blocked:crex") is None
+
+    @pytest.mark.requirement("FS-9")
+    @pytest.mark.parametrize(("attempt", "expected"), [(1, 0), (2, 1)])
+    def test_a_challenge_in_a_fresh_session_at_once(self, attempt: int, expected: int) -> None:
+        self.fail("challenge", "challenge", retry_attempt=attempt)
+        assert watch_blocks(NOW) == expected
+        assert (standing("challenge:crex") is not None) is bool(expected)
+
+    @pytest.mark.requirement("FS-9")
+    def test_a_refusal_by_robots_txt_is_no_challenge(self) -> None:
+        for place in range(12):
+            self.fail("blocked", "robots", age=1 + 20 * place)
+        assert watch_blocks(NOW) == 1
+        assert standing("robots:crex") is not None
+        assert standing("blocked:crex") is standing("challenge:crex") is None
+
+    def fail(self, error_class: str, error_type: str, *, age: float = 1, **fields: Any) -> None:
+        match = Match.objects.first() or make_watched(now=NOW)[0]
+        group, _ = ErrorGroup.objects.get_or_create(
+            fingerprint="f",
+            defaults={
+                "source": make_source(),
+                "error_class": error_class,
+                "error_type": error_type,
+                "first_seen_at": NOW,
+                "last_seen_at": NOW,
+            },
+        )
+        make_error(match, now=NOW, age=age, error_class=error_class, error_type=error_type, group=group, **fields)
 
 
 class TestAdvice:

@@ -245,7 +245,8 @@ class TestSentry:
         [
             ("changed:crex", "critical", "schema_break", "error"),
             ("layout:7", "critical", "schema_break", "error"),
-            ("blocked:crex", "critical", "anti_bot_challenge", "error"),
+            ("challenge:crex", "critical", "anti_bot_challenge", "error"),
+            ("blocked:crex", "critical", "source_refuses", "error"),
             ("breaker:crex_source", "warning", "circuit_opened", "warning"),
             ("sparse:crex", "warning", "data_integrity_degraded", "warning"),
             ("drift:crex:play:venue", "warning", "data_integrity_degraded", "warning"),

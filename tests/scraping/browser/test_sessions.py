@@ -21,7 +21,7 @@ from scraping.browser.cookies import (
 from scraping.browser.egress.upstream_proxies import ProxyPlan
 from scraping.browser.session import Session, SessionRecord
 from scraping.browser.sessions import Sessions
-from scraping.errors import Blocked
+from scraping.errors import Blocked, Challenged
 from scraping.models import ProxySession
 from scraping.reading.reader import Reader, Target
 from scraping.readings import ReadMode, RefInfo, Site
@@ -263,8 +263,11 @@ class TestRotation:
 
 
 @pytest.mark.slow
-@pytest.mark.requirement("FS-11")
-def test_a_challenge_with_status_200_ends_the_session(browser_worker: Worker, stadium: StadiumProcess) -> None:
+@pytest.mark.requirement("FS-11", "FS-9")
+def test_a_challenge_with_status_200_ends_one_session_and_no_more(
+    browser_worker: Worker, stadium: StadiumProcess
+) -> None:
+    """The next session meets the challenge as well: a third one would only use up another proxy."""
     sessions = browser_worker.sessions()
     reader = Reader(sessions, browser_worker.run)
     shown = next(match for match in stadium.matches() if (match["site"], match["status"]) == ("crex", "live"))
@@ -274,15 +277,15 @@ def test_a_challenge_with_status_200_ends_the_session(browser_worker: Worker, st
     before = browser_worker.run(sessions.get(site)).session_id
     stadium.fault(site="crex", target="*", kind="challenge")
     try:
-        with pytest.raises(Blocked):
-            reader.scorecard(target)
+        for _ in range(3):
+            with pytest.raises(Challenged):
+                reader.scorecard(target)
     finally:
         stadium.clear()
     assert reader.scorecard(target)[0].mode is ReadMode.VISIT
     assert browser_worker.run(sessions.get(site)).session_id != before
-    reasons = [one.end_reason for one in sessions.records() if one.ended_at]
-    assert reasons
-    assert all(reason.startswith("blocked") for reason in reasons)
+    (ended,) = [one.end_reason for one in sessions.records() if one.ended_at]
+    assert ended.startswith("challenge")
 
 
 def record(session_id: str = "s1", **fields: object) -> SessionRecord:

@@ -17,6 +17,7 @@ from scraping.policies.retry import (
     Failure,
     Retry,
     RetryPolicy,
+    Skip,
     backoff_seconds,
     decide,
 )
@@ -120,6 +121,7 @@ class TestDecide:
             (E.BLOCKED, 5, Dead("blocked after 6 attempts: it broke")),
             (E.AUTH, 5, Dead("auth after 6 attempts: it broke")),
             (E.DRIFT, 1, Dead("drift after 2 attempts: it broke")),
+            (E.CHALLENGE, 1, Skip("challenge after 2 attempts: it broke")),
             (E.BUG, 0, Dead("bug after 1 attempt: it broke")),
             (E.GONE, 1, Complete("the source said 2 times that it is gone: it broke")),
         ],
@@ -136,4 +138,4 @@ class TestDecide:
 
     def test_every_class_has_a_policy(self) -> None:
         for error_class in ErrorClass:
-            assert isinstance(self.decided(error_class), Retry | Dead | Complete)
+            assert isinstance(self.decided(error_class), Retry | Dead | Complete | Skip)

@@ -17,6 +17,7 @@ from scraping.errors import (
     ERROR_RULES,
     AuthExpired,
     Blocked,
+    Challenged,
     Gone,
     LayoutChanged,
     PayloadRejected,
@@ -559,6 +560,25 @@ class TestPausedByFailures:
         match = Match.objects.get()
         assert (match.consecutive_failure_count, match.total_failures) == (2, 2)
         assert match.scraper_status == ScraperStatus.ERROR
+
+
+@pytest.mark.requirement("FS-9")
+class TestChallenge:
+    def test_is_skipped_with_its_reason_when_a_fresh_session_meets_it_too(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        clock.forward(3)
+        task = fail_for_good(ref, clock, Challenged("the page is a bot challenge"))
+        assert (task.state, task.attempt) == (TaskState.SKIPPED, 2)
+        assert task.reason == "challenge after 2 attempts: the page is a bot challenge"
+        assert Match.objects.get().lifecycle == MatchLifecycle.ACTIVE
+
+    def test_is_tried_again_after_a_minute(self, ref: MatchRef, clock: Clock) -> None:
+        Match.objects.update(status="live")
+        fail_for_good(ref, clock, Challenged("the page is a bot challenge"))
+        clock.forward(59)
+        assert open_due_tasks(clock.now) == 0
+        clock.forward(1)
+        assert open_due_tasks(clock.now) == 1
 
 
 class TestGone:
