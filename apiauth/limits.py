@@ -24,7 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cachetools import TTLCache
 from django.conf import settings
@@ -131,13 +131,13 @@ class Count(NamedTuple):
 
 
 class MemoryWindows:
-    """The counters of this process; beyond MAX_BUCKETS those whose window began first are evicted."""
+    """The counters of this process; beyond MAX_BUCKETS those that counted longest ago are evicted."""
 
     def __init__(self, length: float = WINDOW_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._length, self._clock = length, clock
         self._lock = threading.Lock()
         # By bucket: start of the window, its count, the previous count.
-        self._buckets: TTLCache[str, list[Any]] = TTLCache(MAX_BUCKETS, 2 * length, timer=clock)
+        self._buckets: TTLCache[str, tuple[float, int, int]] = TTLCache(MAX_BUCKETS, 2 * length, timer=clock)
 
     def check(self, checks: Sequence[Check]) -> list[Count]:
         now = self._clock()
@@ -145,19 +145,17 @@ class MemoryWindows:
             return [self._check(*check, now) for check in checks]
 
     def _check(self, bucket: str, limit: int, is_counted: bool, now: float) -> Count:
-        kept, length = self._buckets.get(bucket), self._length
-        if kept is None or now - kept[0] >= length:
-            is_next = kept is not None and now - kept[0] < 2 * length
-            kept = [kept[0] + length, 0, kept[1]] if kept and is_next else [now, 0, 0]
-            if is_counted:
-                self._buckets[bucket] = kept
-        start, current, previous = kept
-        window = Window(previous, current, now - start, length)
+        start, current, previous = self._buckets.get(bucket, (now, 0, 0))
+        if now - start >= 2 * self._length:
+            start, current, previous = now, 0, 0
+        elif now - start >= self._length:
+            start, current, previous = start + self._length, 0, current
+        window = Window(previous, current, now - start, self._length)
         if window.used() >= limit:
             return Count(False, window)
         if is_counted:
-            kept[1] = current + 1
-            window = Window(previous, current + 1, now - start, length)
+            window = window._replace(current=current + 1)
+            self._buckets[bucket] = (start, window.current, previous)
         return Count(True, window)
 
 

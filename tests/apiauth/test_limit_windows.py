@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apiauth import limits
@@ -164,6 +164,7 @@ class TestRedis:
         redis = redis_windows()
 
         @settings(max_examples=40, deadline=None)
+        @example(timeline=[(60_000, 1), (60_000, 1), (60_001, 1)], limit=1)  # a refusal keeps nothing
         @given(timeline=st.lists(st.tuples(MILLISECONDS, st.integers(1, 8)), max_size=15), limit=st.integers(1, 12))
         def agree(timeline: list[tuple[int, int]], limit: int) -> None:
             forget(redis)
