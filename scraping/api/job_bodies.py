@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
@@ -12,7 +14,7 @@ from scraping.api.bodies import ADDED, Body
 from scraping.api.params import number, source_key
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
-from scraping.jobs import JobState, Standing
+from scraping.jobs import JobState, JobView, Standing
 from scraping.journal import RetryOutcome
 from victoryline.lib.http.strict_serializer import StrictSerializer
 
@@ -73,43 +75,57 @@ class RetryRequest(StrictSerializer):
 class MissingMatch(Body):
     """A match that the job expects and does not have yet."""
 
-    key: str = Field(description="The match's name at its source; works as an id everywhere.")
-    title: str
-    url: str
-    state: Standing
+    key: Annotated[str, attrgetter("ref.key")] = Field(
+        description="The match's name at its source; works as an id everywhere."
+    )
+    title: Annotated[str, lambda item: str(item.ref.match)]
+    url: Annotated[str, attrgetter("ref.url")]
+    state: Annotated[Standing, attrgetter("standing")]
     reason: str = Field(description="Why it is not there; empty while it only waits for its turn.")
-    attempts: int
+    attempts: Annotated[int, lambda item: item.task.attempt if item.task else 0]
     next_attempt_at: AwareDatetime | None
     task_id: int | None
+
+
+def _number_of(standing: Standing) -> Callable[[JobView], int]:
+    return lambda view: view.counts[standing]
 
 
 class JobSummary(Body):
     """A round or a list of matches that somebody asked for."""
 
-    id: int
-    kind: Literal["round", "urls"]
-    name: str
-    source: str | None = Field(description="Empty for a list of matches at several sources.")
+    id: Annotated[int, attrgetter("job.pk")]
+    kind: Annotated[Literal["round", "urls"], attrgetter("job.kind")]
+    name: Annotated[str, attrgetter("job.name")]
+    source: Annotated[str | None, lambda view: view.job.source.key if view.job.source else None] = Field(
+        description="Empty for a list of matches at several sources."
+    )
     state: JobState
-    parameters: dict[str, Any]
-    requested_by: str
-    started_at: AwareDatetime
-    discovered_at: AwareDatetime | None = Field(description="When what it expects was written down; fixed since then.")
-    finished_at: AwareDatetime | None
+    parameters: Annotated[dict[str, Any], attrgetter("job.parameters")]
+    requested_by: Annotated[str, attrgetter("job.requested_by")]
+    started_at: Annotated[AwareDatetime, attrgetter("job.created_at")]
+    discovered_at: Annotated[AwareDatetime | None, attrgetter("job.discovered_at")] = Field(
+        description="When what it expects was written down; fixed since then."
+    )
+    finished_at: Annotated[AwareDatetime | None, attrgetter("job.finished_at")]
     expected: int
-    done: int = Field(description="Read as a whole.")
-    skipped: int = Field(description="Were complete before the job began.")
-    pending: int
-    executing: int
-    failed: int = Field(description="The last attempt failed, another one will be made.")
-    dead: int = Field(description="Given up after all attempts; POST /api/scrape/retry-failed asks again.")
-    given_up: int = Field(description="The source no longer has them.")
+    done: Annotated[int, _number_of(Standing.DONE)] = Field(description="Read as a whole.")
+    skipped: Annotated[int, _number_of(Standing.SKIPPED)] = Field(description="Were complete before the job began.")
+    pending: Annotated[int, _number_of(Standing.PENDING)]
+    executing: Annotated[int, _number_of(Standing.EXECUTING)]
+    failed: Annotated[int, _number_of(Standing.FAILED)] = Field(
+        description="The last attempt failed, another one will be made."
+    )
+    dead: Annotated[int, _number_of(Standing.DEAD)] = Field(
+        description="Given up after all attempts; POST /api/scrape/retry-failed asks again."
+    )
+    given_up: Annotated[int, _number_of(Standing.GIVEN_UP)] = Field(description="The source no longer has them.")
     percent: float
     problem: str = Field(description="Why the list of its matches could not be read; usually empty.")
 
 
 class JobDocument(JobSummary):
-    missing: list[MissingMatch]
+    missing: Annotated[list[MissingMatch], lambda view: [MissingMatch.render(item) for item in view.missing]]
 
 
 class JobList(Body):

@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from scraping import jobs
 from scraping.api import params
 from scraping.api.fresh_view import address
-from scraping.api.job_bodies import JobDocument, JobList, RetryAnswer, RetryRequest, ScrapeRequest
+from scraping.api.job_bodies import JobDocument, JobList, JobSummary, RetryAnswer, RetryRequest, ScrapeRequest
 from scraping.api.operations import actor_of
 from scraping.api.params import JobListParams
 from scraping.documents.queries import MAX_ID
@@ -64,7 +64,7 @@ class ScrapeView(ApiView):
             raise ApiProblem("conflict", str(reuse), job=reuse.job_id) from reuse
         address = request.build_absolute_uri(reverse("scrape-job", args=[started.job.pk]))
         return Response(
-            jobs.document(jobs.view(started.job)),
+            JobDocument.render(jobs.view(started.job)),
             status=202 if started.is_new else 200,
             headers={"Location": address, **NO_STORE},
         )
@@ -97,7 +97,7 @@ class JobListView(ApiView):
         found = list(rows[: asked["limit"] + 1])
         shown, has_more = found[: asked["limit"]], len(found) > asked["limit"]
         next_page = address(request, cursor=params.make_cursor(shown[-1].pk)) if has_more else None
-        summaries = [jobs.summary(one) for one in jobs.views(shown)]
+        summaries = [JobSummary.render(one) for one in jobs.views(shown)]
         return Response(JobList.render(jobs=summaries, next=next_page), headers=NO_STORE)
 
 
@@ -118,7 +118,7 @@ class JobView(ApiView):
         job = _all().filter(pk=int(job_id)).first() if is_number else None
         if job is None:
             raise NotFound(f"There is no job {job_id[:100]}. GET /api/scrape/jobs lists those that there are.")
-        return Response(jobs.document(jobs.view(job)), headers=NO_STORE)
+        return Response(JobDocument.render(jobs.view(job)), headers=NO_STORE)
 
 
 class RetryFailedView(ApiView):

@@ -15,13 +15,6 @@ from scraping.jobs.lifecycle import (
     reopen,
     retry_failed,
 )
-from scraping.jobs.progress import (
-    JobState,
-    JobView,
-    document,
-    summary,
-    view,
-    views,
-)
+from scraping.jobs.progress import JobState, JobView, view, views
 from scraping.jobs.start import MAX_URLS, Started, start_round, start_urls
 from scraping.models import Standing

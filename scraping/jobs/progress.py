@@ -1,20 +1,17 @@
-"""The progress of a job: expected, done and missing matches with the reasons, as objects and as JSON. Reads only."""
+"""The progress of a job: expected, done and missing matches with the reasons. Reads only."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from django.db.models import Count
 
 from scraping.models import OPEN_STATES, JobItem, JobKind, ScrapeJob, ScrapeTask, Standing
 from scraping.models.job import HAS_ALL, IS_OPEN, standing_of
 from scraping.payloads import Resource
-from victoryline.lib.times import as_utc_iso
 
 
 class JobState(StrEnum):
@@ -91,44 +88,3 @@ def _list_tasks(job_ids: Sequence[int]) -> dict[int, ScrapeTask]:
     """Returns the task that reads the list of a round's matches, by job."""
     tasks = ScrapeTask.objects.filter(job_id__in=job_ids, resource=Resource.ROUND).order_by("pk").defer("error")
     return {task.job_id: task for task in tasks if task.job_id is not None}
-
-
-def summary(view: JobView) -> dict[str, Any]:
-    job = view.job
-    return {
-        "id": job.pk,
-        "kind": job.kind,
-        "name": job.name,
-        "source": job.source.key if job.source else None,
-        "state": view.state.value,
-        "parameters": job.parameters,
-        "requested_by": job.requested_by,
-        "started_at": as_utc_iso(job.created_at),
-        "discovered_at": _time(job.discovered_at),
-        "finished_at": _time(job.finished_at),
-        "expected": view.expected,
-        **{standing.value: view.counts[standing] for standing in Standing},
-        "percent": view.percent,
-        "problem": view.problem,
-    }
-
-
-def document(view: JobView) -> dict[str, Any]:
-    missing = [
-        {
-            "key": item.ref.key,
-            "title": str(item.ref.match),
-            "url": item.ref.url,
-            "state": item.standing.value,
-            "reason": item.reason,
-            "attempts": item.task.attempt if item.task else 0,
-            "next_attempt_at": _time(item.next_attempt_at),
-            "task_id": item.task_id,
-        }
-        for item in view.missing
-    ]
-    return {**summary(view), "missing": missing}
-
-
-def _time(moment: datetime | None) -> str | None:
-    return as_utc_iso(moment) if moment else None

@@ -14,6 +14,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from scraping import jobs
+from scraping.api.job_bodies import JobDocument
 from scraping.errors import ErrorClass
 from scraping.journal import TaskSelection
 from scraping.models import JobKind, ScrapeJob
@@ -89,7 +90,7 @@ class Command(BaseCommand):
 
     def _show(self, *, job_id: int, watch: bool, json: bool, **_: Any) -> None:
         view = self._watched(job_id, is_quiet=json) if watch else _view(job_id)
-        self.stdout.write(dumps(jobs.document(view)) if json else "\n".join(_lines(view)))
+        self.stdout.write(dumps(JobDocument.render(view)) if json else "\n".join(_lines(view)))
         if watch and view.state is not jobs.JobState.COMPLETE:
             raise CommandError(
                 f"Job {job_id} ended {view.state.value}. All data that was read is stored. When the cause is fixed: "
