@@ -8,7 +8,6 @@ and reads by source) are published by every process from there, not here. Only w
 from __future__ import annotations
 
 import math
-import operator
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -29,7 +28,7 @@ from scraping.readings import Reading, ReadMode
 from scraping.signals import read_mode_changed
 from scraping.stats import fill_rates
 from scraping.stats.fill_rates import INTEGRITY, fields_of, schema_of
-from victoryline.lib.bulk_sql import add_up, bucket_start
+from victoryline.lib.bulk_sql import Sums, add_up, bucket_start, count
 
 DETAILS_SECONDS = 30.0  # drift covers a quarter of an hour: its many small rows are not written at every heartbeat
 SHOWN_SECONDS = 600.0  # then the match is over, or read by another worker
@@ -38,7 +37,6 @@ DIRECT = "direct"  # the type of a request that no page made
 MAX_UNKNOWN = 500  # different values between two writes, of a source that invents values
 MAX_UNKNOWN_ROWS = 2000  # per source
 UNKNOWN_COLUMNS = ("source_id", "payload_schema", "path", "value")
-Rows = dict[tuple[Any, ...], Sequence[int]]
 NULL_RATE = ("integrity_null_rate", "Share of the wanted fields that a match's payload lacks.")
 
 _requests_total = Counter(
@@ -113,16 +111,16 @@ class ReadStats:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._days: Rows = {}  # by source, day: SUMS
-        self._fills: Rows = {}  # by source, schema, field, bucket: seen, filled
-        self._unknown: Rows = {}  # by source, schema, path, value: times seen
+        self._days: Sums = {}  # by source, day: SUMS
+        self._fills: Sums = {}  # by source, schema, field, bucket: seen, filled
+        self._unknown: Sums = {}  # by source, schema, path, value: times seen
         self._shares: dict[tuple[str, str], float] = {}  # rest of integrity below one, not counted yet
         self._details_due_at: datetime | None = None
 
     def reading(self, source: str, reading: Reading) -> None:
         """Counts the cost of a reading of the source (by its key)."""
         with self._lock:
-            _add(self._days, (source, reading.captured_at.date()), Cost.of(reading))
+            count(self._days, {(source, reading.captured_at.date()): Cost.of(reading)})
         if reading.mode is ReadMode.DIRECT:
             _requests_total.labels(DIRECT).inc(reading.requests_made)
             return
@@ -136,12 +134,12 @@ class ReadStats:
         integrity = payload.integrity
         with self._lock:
             for name, is_filled in fields_of(payload).items():
-                _add(self._fills, (source, schema, name, starts_at), (1, int(is_filled)))
+                count(self._fills, {(source, schema, name, starts_at): (1, int(is_filled))})
             # Integrity is summed in whole numbers; the rest below one is kept for the next payload.
             total = self._shares.get((source, schema), 0.0) + 1.0 - integrity.null_field_rate
             whole = math.floor(total + 1e-9)
             self._shares[source, schema] = max(0.0, total - whole)
-            _add(self._fills, (source, schema, INTEGRITY, starts_at), (1, whole))
+            count(self._fills, {(source, schema, INTEGRITY, starts_at): (1, whole)})
         for name in integrity.missing_fields:
             _missing_total.labels(source, name).inc()
         self.unknown(source, payload)
@@ -152,14 +150,14 @@ class ReadStats:
             for one in read.unknown:
                 key = source, read.payload_schema, one.path, one.value
                 if key in self._unknown or len(self._unknown) < MAX_UNKNOWN:
-                    _add(self._unknown, key, (1,))
+                    count(self._unknown, {key: (1,)})
 
     def flush(self, *, now: datetime, is_last: bool = False) -> int:
         """Writes the counts; returns the number of rows. If it fails, the next heartbeat writes them."""
         with self._lock:
             days, self._days = self._days, {}
-            fills: Rows = {}
-            unknown: Rows = {}
+            fills: Sums = {}
+            unknown: Sums = {}
             if is_last or self._details_due_at is None or now >= self._details_due_at:
                 fills, self._fills = self._fills, {}
                 unknown, self._unknown = self._unknown, {}
@@ -169,19 +167,13 @@ class ReadStats:
         except BaseException:
             with self._lock:
                 for kept, rows in ((self._days, days), (self._fills, fills), (self._unknown, unknown)):
-                    for key, numbers in rows.items():
-                        _add(kept, key, numbers)
+                    count(kept, rows)
                 if fills or unknown:
                     self._details_due_at = None
             raise
 
 
-def _add(rows: Rows, key: tuple[Any, ...], numbers: Sequence[int]) -> None:
-    known = rows.get(key)
-    rows[key] = numbers if known is None else tuple(map(operator.add, known, numbers))
-
-
-def _write(days: Rows, fills: Rows, unknown: Rows, now: datetime) -> int:
+def _write(days: Sums, fills: Sums, unknown: Sums, now: datetime) -> int:
     """Writes in one transaction. Counts of a deleted source are dropped."""
     keys = {key[0] for rows in (days, fills, unknown) for key in rows}
     if not keys:

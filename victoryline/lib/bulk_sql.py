@@ -6,6 +6,7 @@ UPDATE ... FROM nor RETURNING. PostgreSQL and SQLite (from 3.35) understand all 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from django.db.models import Model
 ROWS_AT_ONCE = 200
 
 Row = Sequence[Any]
+Sums = dict[tuple[Any, ...], Sequence[int]]  # numbers by key, counted in memory until `add_up` writes them
 
 
 def with_columns(model: type[Model], statement: str) -> str:
@@ -61,6 +63,13 @@ def adapted(value: Any) -> Any:
 def bucket_start(at: datetime, seconds: int) -> datetime:
     """Returns the start of the time bucket of `seconds` that `at` falls in; buckets are counted from the epoch."""
     return at.replace(microsecond=0) - timedelta(seconds=int(at.timestamp()) % seconds)
+
+
+def count(sums: Sums, rows: Mapping[tuple[Any, ...], Sequence[int]]) -> None:
+    """Adds the numbers of `rows` to those in memory."""
+    for key, numbers in rows.items():
+        known = sums.get(key)
+        sums[key] = numbers if known is None else tuple(map(operator.add, known, numbers))
 
 
 def add_up(

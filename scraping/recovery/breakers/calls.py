@@ -7,7 +7,6 @@ source breaker evaluates ten minutes, so a delay of seconds does not matter, nor
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -167,46 +166,31 @@ class Outcomes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: Counter[tuple[int, datetime, str]] = Counter()  # by source, bucket and column
+        self._counts: bulk_sql.Sums = {}  # by source and bucket: calls, bad, retries
 
     def count(self, source_id: int, *, is_bad: bool = False, is_retry: bool = False, now: datetime) -> None:
-        bucket = bulk_sql.bucket_start(now, BUCKET_SECONDS)
+        key = source_id, bulk_sql.bucket_start(now, BUCKET_SECONDS)
         with self._lock:
-            self._counts[source_id, bucket, "calls"] += 1
-            self._counts[source_id, bucket, "bad"] += is_bad
-            self._counts[source_id, bucket, "retries"] += is_retry
+            bulk_sql.count(self._counts, {key: (1, int(is_bad), int(is_retry))})
 
     def flush(self, *, now: datetime) -> int:
         """Writes the counts and returns the number of calls. On an error they are kept for the next heartbeat."""
         with self._lock:
-            counts, self._counts = self._counts, Counter()
-        buckets = sorted(
-            {(source_id, starts_at) for source_id, starts_at, _ in counts}
-        )  # so two workers never deadlock
-        totals: Counter[tuple[int, str]] = Counter()
-        for (source_id, _, column), number in counts.items():
-            totals[source_id, column] += number
+            counts, self._counts = self._counts, {}
+        totals: bulk_sql.Sums = {}
+        for (source_id, _), numbers in counts.items():
+            bulk_sql.count(totals, {(source_id,): numbers})
         try:
             with transaction.atomic():
-                for bucket in buckets:
-                    _add(*bucket, {column: counts[*bucket, column] for column in ("calls", "bad", "retries")})
-                for source_id in sorted({source_id for source_id, _ in buckets}):
-                    _add_totals(source_id, calls=totals[source_id, "calls"], bad=totals[source_id, "bad"], now=now)
+                by, sums = ("source", "starts_at"), ("calls", "bad", "retries")
+                bulk_sql.add_up(OutcomeBucket, by=by, sums=sums, rows=counts)
+                for (source_id,), (calls, bad, _) in sorted(totals.items()):
+                    _add_totals(source_id, calls=calls, bad=bad, now=now)
         except BaseException:
             with self._lock:
-                self._counts += counts
+                bulk_sql.count(self._counts, counts)
             raise
-        return sum(number for (_, column), number in totals.items() if column == "calls")
-
-
-def _add(source_id: int, starts_at: datetime, counted: Mapping[str, int]) -> None:
-    bucket = OutcomeBucket.objects.filter(source_id=source_id, starts_at=starts_at)
-    more = {column: F(column) + number for column, number in counted.items()}
-    if bucket.update(**more):
-        return
-    # Two workers may create the same bucket at once: the second one finds it, and both add to it.
-    OutcomeBucket.objects.bulk_create([OutcomeBucket(source_id=source_id, starts_at=starts_at)], ignore_conflicts=True)
-    bucket.update(**more)
+        return sum(calls for calls, _, _ in totals.values())
 
 
 def _add_totals(source_id: int, *, calls: int, bad: int, now: datetime) -> None:

@@ -134,13 +134,16 @@ class TestOutcomes:
             connection,
         ) as seen:
             counted.flush(now=NOW)
-        written = [query["sql"] for query in seen if query["sql"].startswith("UPDATE")]
-        assert (len(written), len([one for one in seen if "INSERT" in one["sql"]])) == (2, 0)
+        written = [query["sql"].split()[0] for query in seen if query["sql"].startswith(("INSERT", "UPDATE"))]
+        assert written == ["INSERT", "UPDATE"]
 
     def test_that_could_not_be_written_are_kept(self, source: Source) -> None:
         counted = Outcomes()
         counted.count(source.pk, is_bad=True, now=NOW)
-        with patch.object(calls, "_add", side_effect=RuntimeError("no database")), pytest.raises(RuntimeError):
+        with (
+            patch.object(calls.bulk_sql, "add_up", side_effect=RuntimeError("no database")),
+            pytest.raises(RuntimeError),
+        ):
             counted.flush(now=NOW)
         counted.count(source.pk, now=NOW)
         assert counted.flush(now=later(3)) == 2
