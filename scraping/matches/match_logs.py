@@ -1,9 +1,9 @@
-"""Writes the log of a match that has ended to a file: VAR_DIR/match_logs/{match id}/match.json.gz. Writes MatchArchive.
+"""Writes the log of a match that has ended to a file in its folder, VAR_DIR/match_logs/{match id}. Writes MatchArchive.
 
 It has everything about how the match was read, for the time when its rows are deleted: states with their times, every
-revision of its events, line-ups and figures, errors, scrapers' counters, tasks. Without secrets, written atomically,
-limited in size, and written again after a correction; rows that retention has deleted since are copied from the log
-before. A match of many days gets one twice a day, before its first states are pruned. A full disk costs only the log.
+revision of its events, line-ups and figures, errors, scrapers' counters, tasks. Without secrets, written atomically and
+limited in size. After a correction another file is written; the earlier ones stay, with rows that retention has deleted
+since. A full disk costs only the log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,6 @@ from scraping.models import (
     Source,
     TaskTransition,
 )
-from scraping.payloads import Status
 from victoryline.lib.redaction import redact
 from victoryline.lib.times import as_utc_iso
 from victoryline.lib.units import MEGABYTE
@@ -48,9 +47,6 @@ logger = logging.getLogger(__name__)
 
 FORMAT = "victoryline.match.v1"
 MAX_BYTES = 32 * MEGABYTE  # before compression; further rows are left out, and `cut_off` names their tables
-MAX_CARRIED_BYTES = 8 * MEGABYTE  # of the log before, compressed: a larger one is not read again
-CARRIED = ("scrapers", "errors", "tasks", "transitions", "snapshots")  # retention prunes them during a long match
-LONG = timedelta(hours=12)
 
 
 def due(limit: int) -> list[int]:
@@ -64,19 +60,12 @@ def due(limit: int) -> list[int]:
     return list(wanting.order_by("completed_at").values_list("pk", flat=True)[:limit])
 
 
-def long_running(now: datetime, limit: int) -> list[int]:
-    """Returns live matches whose first states will be pruned before they end."""
-    live = Match.objects.filter(lifecycle=MatchLifecycle.ACTIVE, status=Status.LIVE, start_time__lt=now - LONG)
-    wanting = live.filter(Q(archive=None) | Q(archive__created_at__lt=now - LONG))
-    return list(wanting.order_by("start_time").values_list("pk", flat=True)[:limit])
-
-
 def write(match_id: int, *, now: datetime) -> MatchArchive | None:
-    """Writes the log, again if there is one; returns None where the disk does not take it."""
+    """Writes the log of a match as it is now; returns None where the disk does not take it."""
     match = Match.objects.get(pk=match_id)
-    name = f"{match.pk}/match.json.gz"
+    name = f"{match.pk}/{now:%Y%m%dT%H%M%S}.json.gz"
     try:
-        size, digest = _write_file(Path(settings.MATCH_LOG_DIR) / name, _pieces(match, now, before=_before(match)))
+        size, digest = _write_file(Path(settings.MATCH_LOG_DIR) / name, _pieces(match, now))
     except OSError as reason:
         logger.warning(
             "The log of %s could not be written: %s; it is tried again", match, reason,
@@ -106,18 +95,7 @@ def _write_file(target: Path, pieces: Iterable[bytes]) -> tuple[int, str]:
     return len(content), hashlib.sha256(content).hexdigest()
 
 
-def _before(match: Match) -> dict[str, Any]:
-    """Returns the log that was written before; empty where there is none that can be read."""
-    row = MatchArchive.objects.filter(match=match, size_bytes__lte=MAX_CARRIED_BYTES).first()
-    content = content_of(row) if row else None
-    try:
-        found: dict[str, Any] = orjson.loads(gzip.decompress(content)) if content else {}
-    except (OSError, EOFError, orjson.JSONDecodeError):
-        return {}
-    return found
-
-
-def _pieces(match: Match, now: datetime, *, before: Mapping[str, Any]) -> Iterator[bytes]:
+def _pieces(match: Match, now: datetime) -> Iterator[bytes]:
     """Yields one JSON object row by row, so that a match of five days is not in memory at once."""
     sources = Source.objects.filter(refs__match=match).order_by("pk").values("id", "key", "name", "precedence_weight")
     head = {"format": FORMAT, "written_at": as_utc_iso(now), "match": _row(match), "sources": list(sources)}
@@ -126,7 +104,8 @@ def _pieces(match: Match, now: datetime, *, before: Mapping[str, Any]) -> Iterat
     for name, rows in _tables(match):
         yield b',\n"%s":[' % name.encode()
         first = True
-        for piece in _rows(name, rows, before):
+        for row in rows.iterator(500):
+            piece = _dump(_row(row))
             room -= len(piece)
             if room < 0:
                 cut.append(name)
@@ -135,15 +114,6 @@ def _pieces(match: Match, now: datetime, *, before: Mapping[str, Any]) -> Iterat
             first = False
         yield b"]"
     yield b',\n"cut_off":%s}\n' % _dump(cut)
-
-
-def _rows(name: str, rows: QuerySet[Any], before: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yields the rows copied from the log before first: they are the older ones."""
-    if name in CARRIED and before.get(name):
-        key = rows.model._meta.pk.attname  # noqa: SLF001 - documented under this name
-        here = {str(pk) for pk in rows.values_list("pk", flat=True)}
-        yield from (_dump(row) for row in before[name] if str(row.get(key)) not in here)
-    yield from (_dump(_row(row)) for row in rows.iterator(500))
 
 
 def _tables(match: Match) -> list[tuple[str, QuerySet[Any]]]:
@@ -196,15 +166,14 @@ def remove(rows: Sequence[MatchArchive]) -> int:
     if rows:
         with transaction.atomic():
             MatchArchive.objects.filter(pk__in=[row.pk for row in rows]).delete()
-            transaction.on_commit(partial(_unlink, [row.file for row in rows]))
+            transaction.on_commit(partial(_remove_folders, [row.match_id for row in rows]))
     return len(rows)
 
 
-def _unlink(names: Sequence[str]) -> None:
-    for name in names:
-        file = Path(settings.MATCH_LOG_DIR) / name
+def _remove_folders(match_ids: Sequence[int]) -> None:
+    for match_id in match_ids:
+        folder = Path(settings.MATCH_LOG_DIR) / str(match_id)
         try:
-            file.unlink(missing_ok=True)
-            file.parent.rmdir()
+            shutil.rmtree(folder)
         except OSError as reason:
-            logger.warning("%s stays on disk: %s", file, reason, extra={"action": "match_log_not_removed"})
+            logger.warning("%s stays on disk: %s", folder, reason, extra={"action": "match_log_not_removed"})

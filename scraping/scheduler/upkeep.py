@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
@@ -94,18 +93,14 @@ def settle_ended_matches(now: datetime) -> int:
 
 
 def write_match_logs(now: datetime) -> int:
-    """Writes the files of settled matches, again after a correction, and twice a day those of long matches."""
-    ended = _write_some(match_logs.due(MATCH_LOGS_TRIED), now, are_ended=True)
-    return ended + _write_some(match_logs.long_running(now, MATCH_LOGS_TRIED), now, are_ended=False)
+    """Writes the logs of settled matches, again after a correction; a few at a time.
 
-
-def _write_some(match_ids: Sequence[int], now: datetime, *, are_ended: bool) -> int:
-    """Writes a few of these. One that fails does not keep the others from their turn; a full disk does."""
+    One that fails does not keep the others from their turn; a full disk does.
+    """
     written = 0
-    for match_id in match_ids:
+    for match_id in match_logs.due(MATCH_LOGS_TRIED):
         try:
-            if are_ended:
-                endings.check_again(match_id, now)
+            endings.check_again(match_id, now)
             is_written = match_logs.write(match_id, now=now) is not None
         except DATABASE_AWAY:
             raise
