@@ -28,7 +28,7 @@ class Web:
             PORT=str(self.port),
         )
         issued = subprocess.run(
-            python("manage.py", "api_keys", "issue", "fault tests", "--tier", "premium", "--json"),
+            python("manage.py", "api_keys", "issue", "fault tests", "--tier", "premium"),
             cwd=PROJECT_ROOT,
             env=system.environment(),
             capture_output=True,
@@ -36,7 +36,7 @@ class Web:
             check=True,
         )
         wait_for(lambda: self.get("/health/live")[0] == 200, seconds=60, what="the web process")
-        _, body = self.get("/token/generate-token", {"api_key": json.loads(issued.stdout)["api_key"]})
+        _, body = self.get("/token/generate-token", {"api_key": issued.stdout.split()[0]})
         self._token = body["token"]
         self.seen: Counter[int] = Counter()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ from victoryline.lib.operators import name_of
 from victoryline.lib.times import as_utc_iso
 
 MAX_DAYS = 3650
-TIMES = ("created_at", "expires_at", "last_used_at", "revoked_at")
 ENDED = (KeyState.REVOKED, KeyState.EXPIRED)
 COLUMNS = ("prefix", "consumer", "tier", "scopes", "label", "created", "expires", "last used", "state")
 
@@ -64,8 +62,6 @@ class Command(BaseCommand):
         for each in (issue, consumer):
             each.add_argument("--tier", choices=Tier.values, help="Default: unchanged; standard for a new consumer.")
             each.add_argument("--requests-per-minute", type=int, help="For the tier custom only.")
-        for each in (issue, listed, rotate):
-            each.add_argument("--json", action="store_true", help="Print JSON.")
         for each in (issue, rotate, revoke, consumer):
             each.add_argument("--by", default="", help="Written into the audit. Default: the login name.")
 
@@ -88,9 +84,9 @@ class Command(BaseCommand):
             expires_at=None if days is None else now + timedelta(days=days),
             actor=actor,
         )
-        self._show_key(issued, is_json=options["json"])
+        self._show_key(issued)
         others = keys.usable(issued.key.consumer, now, without=[issued.key])
-        if others and not options["json"]:
+        if others:
             noun = "key" if others == 1 else "keys"
             self.stdout.write(f"{options['name']} has {others} other {noun}, which can still be used.")
 
@@ -99,9 +95,7 @@ class Command(BaseCommand):
         if options["consumer"]:
             rows = rows.filter(consumer=consumers.find(options["consumer"]))
         found = [key for key in rows if options["all"] or state_of(key, now) not in ENDED]
-        if options["json"]:
-            self.stdout.write(json.dumps([_document(key) for key in found], indent=2))
-        elif found:
+        if found:
             table = [COLUMNS, *(_cells(key, now) for key in found)]
             widths = [max(len(row[place]) for row in table) for place in range(len(COLUMNS))]
             for row in table:
@@ -120,10 +114,8 @@ class Command(BaseCommand):
         issued = keys.rotate(prefix=old.prefix, overlap=overlap, now=now, actor=actor)
         old.refresh_from_db()
         assert old.expires_at is not None
-        until = as_utc_iso(old.expires_at)
-        self._show_key(issued, is_json=options["json"], replaces={"prefix": old.prefix, "works_until": until})
-        if not options["json"]:
-            self.stdout.write(f"The old key {old.prefix} and its tokens work until {until}.")
+        self._show_key(issued)
+        self.stdout.write(f"The old key {old.prefix} and its tokens work until {as_utc_iso(old.expires_at)}.")
 
     def _revoke(self, options: dict[str, Any], *, actor: str, now: datetime) -> None:
         reason = options["reason"]
@@ -158,11 +150,9 @@ class Command(BaseCommand):
             f"{consumer.name}: tier {consumer.tier}{limit}; it {access}. In effect everywhere within seconds."
         )
 
-    def _show_key(self, issued: IssuedKey, *, is_json: bool, **more: Any) -> None:
+    def _show_key(self, issued: IssuedKey) -> None:
+        """Prints the key on the first line, for scripts, and what to do with it."""
         key, config = issued.key, settings.CONFIG
-        if is_json:
-            self.stdout.write(json.dumps({"api_key": issued.text, **_document(key), **more}))
-            return
         expiry = f"; expires {as_utc_iso(key.expires_at)}" if key.expires_at else ""
         site = config.public_url.rstrip("/") or f"http://{config.host}:{config.port}"
         self.stdout.write(
@@ -197,23 +187,6 @@ def _note_revocation(prefix: str, error: BaseException) -> None:
             f"Redis: while the database is away, and for {minutes} minutes at most, the web processes turn the key "
             "away all the same. Revoke it again when the database is back."
         ) from error
-
-
-def _document(key: ApiKey) -> dict[str, Any]:
-    """Returns a key for JSON: everything but its secret."""
-    consumer = key.consumer
-    return {
-        "prefix": key.prefix,
-        "label": key.label,
-        "consumer": consumer.name,
-        "consumer_id": str(consumer.consumer_id),
-        "tier": consumer.tier,
-        "requests_per_minute": consumer.requests_per_minute,
-        "scopes": key.scopes,
-        "state": state_of(key, timezone.now()).value,
-        **{name: as_utc_iso(moment) if (moment := getattr(key, name)) else None for name in TIMES},
-        "replaced_by": key.replaced_by.prefix if key.replaced_by else None,
-    }
 
 
 def _cells(key: ApiKey, now: datetime) -> tuple[str, ...]:
