@@ -78,7 +78,7 @@ def _importance(match: Match) -> tuple[str, str]:
 
 
 def _silence(match: Match) -> str:
-    return silence_words(match.silence_rung, match.silence_rung_at, match.frozen_at, timezone.now()) or "-"
+    return silence_words(match, timezone.now()) or "-"
 
 
 def _pace(match: Match) -> str:

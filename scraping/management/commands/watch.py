@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import orjson
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 from django.utils import timezone
 
 from scraping.documents import watch_records
-from scraping.documents.watch_records import WatchRecord, silence_words
-from scraping.models import Importance
+from scraping.models import Importance, Match, MatchLifecycle, Priority
+from scraping.payloads import Status
+from scraping.policies.error_slowdown import Slowdown
 
 FRESH_SECONDS, OLD_SECONDS = 10.0, 60.0
 LONGEST_TITLE, LONGEST_REASON = 34, 40
@@ -37,7 +37,6 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="Print it once.")
-        parser.add_argument("--json", action="store_true", help="Once, as one JSON list.")
         parser.add_argument(
             "--all", action="store_true", help="Include upcoming matches, and completed ones that are still read."
         )
@@ -45,10 +44,6 @@ class Command(BaseCommand):
         parser.add_argument("--every", type=float, default=2.0, help="Seconds between two refreshes. Default: 2.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["json"]:
-            found = [one.document() for one in _found(options, timezone.now())]
-            self.stdout.write(orjson.dumps(found, option=orjson.OPT_UTC_Z).decode())
-            return
         if options["once"]:
             self._show(options)
             return
@@ -62,7 +57,7 @@ class Command(BaseCommand):
 
     def _show(self, options: dict[str, Any], *, before: str = "") -> None:
         now = timezone.now()
-        found = _found(options, now)
+        found = _found(options)
         lines = [summary(found, now)]
         if found:
             lines += table(HEADINGS, [row(one, now) for one in found], is_coloured=self.stdout.isatty())
@@ -70,23 +65,23 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _found(options: dict[str, Any], now: datetime) -> list[WatchRecord]:
+def _found(options: dict[str, Any]) -> list[Match]:
     if options["paused"]:
-        return watch_records.paused(now)
-    return watch_records.stalest_first(now) if options["all"] else watch_records.live(now)
+        return watch_records.paused()
+    return watch_records.stalest_first(**({} if options["all"] else {"status": Status.LIVE}))
 
 
-def summary(found: list[WatchRecord], now: datetime) -> str:
+def summary(found: list[Match], now: datetime) -> str:
     if not found:
         return (
             f"{now:%H:%M:%S} UTC  nothing to watch: no such match is known. `manage.py watch --all` shows the others."
         )
-    ages = [one.age_seconds for one in found if one.age_seconds is not None]
+    ages = [age for one in found if (age := one.age_seconds(now)) is not None]
     counted = {
-        "silent": sum(bool(one.rung) for one in found),
+        "silent": sum(bool(one.silence_rung) for one in found),
         "frozen": sum(one.frozen_at is not None for one in found),
-        "paused": sum(one.is_paused for one in found),
-        "never read": sum(one.age_seconds is None for one in found),
+        "paused": sum(one.lifecycle == MatchLifecycle.PAUSED for one in found),
+        "never read": len(found) - len(ages),
     }
     words = [f"{len(found)} {'match' if len(found) == 1 else 'matches'}", f"oldest {_seconds(max(ages, default=None))}"]
     return f"{now:%H:%M:%S} UTC  " + ", ".join([*words, *(f"{n} {name}" for name, n in counted.items() if n)])
@@ -104,36 +99,35 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[Cell]], *, is_coloure
     return ["  ".join(map(shown, line, widths)).rstrip() for line in lines]
 
 
-def row(one: WatchRecord, now: datetime) -> tuple[Cell, ...]:
-    late, age = one.next_poll_in is not None and one.next_poll_in < 0, one.age_seconds
-    next_poll = "-" if one.next_poll_in is None else f"{'late ' if late else ''}{_seconds(abs(one.next_poll_in))}"
-    is_very_late = one.next_poll_in is not None and one.next_poll_in < -OLD_SECONDS
-    if age is None or one.is_paused:
+def row(match: Match, now: datetime) -> tuple[Cell, ...]:
+    refs, is_paused, age = match.refs.all(), match.lifecycle == MatchLifecycle.PAUSED, match.age_seconds(now)
+    polled, next_at = watch_records.next_poll(match)
+    wait = (next_at - now).total_seconds() if next_at else None
+    next_poll = "-" if wait is None else f"{'late ' if wait < 0 else ''}{_seconds(abs(wait))}"
+    if age is None or is_paused:
         age_colour = "yellow"
     else:
         age_colour = "green" if age <= FRESH_SECONDS else "yellow" if age <= OLD_SECONDS else "red"
-    state = silence_words(one.rung, one.rung_at, one.frozen_at, now)
-    if one.is_paused:
-        state = f"paused until {one.pause_until:%H:%M:%S}: {_cut(one.pause_reason, LONGEST_REASON)}"
+    state = watch_records.silence_words(match, now)
+    if is_paused:
+        state = f"paused until {match.pause_until:%H:%M:%S}: {_cut(match.pause_reason, LONGEST_REASON)}"
+    failures = match.consecutive_failure_count
+    errors = sum(Slowdown.of(ref).level_after_decay(now) for ref in refs)  # those that time has not forgotten
     return (
-        Cell(one.keys[0] if one.keys else str(one.match_id)),
-        Cell(_cut(one.title, LONGEST_TITLE)),
-        Cell(one.priority.name.lower()),
+        Cell(refs[0].key if refs else str(match.pk)),
+        Cell(_cut(match.title, LONGEST_TITLE)),
+        Cell(Priority(match.priority).name.lower()),
         Cell(
-            one.importance.name.lower() + ("!" if one.is_importance_fixed else ""),
-            "bold" if one.importance == Importance.HIGH else "",
+            Importance(match.importance).name.lower() + ("!" if match.is_importance_fixed else ""),
+            "bold" if match.importance == Importance.HIGH else "",
         ),
         Cell(_seconds(age), age_colour, is_number=True),
-        Cell(_seconds(one.interval_seconds), is_number=True),
-        Cell(_cut(one.pace_reason, LONGEST_REASON)),
-        Cell(next_poll, "yellow" if is_very_late else "", is_number=True),
-        Cell(
-            f"{one.consecutive_failures}" + (f" +{one.errors:.0f}" if one.errors >= 1 else ""),
-            "red" if one.consecutive_failures else "",
-            is_number=True,
-        ),
-        Cell("+".join(one.sources) or "none"),
-        Cell(state, "red" if one.frozen_at else "yellow"),
+        Cell(_seconds(polled.polling_interval_seconds if polled else None), is_number=True),
+        Cell(_cut(polled.pace_reason if polled else "", LONGEST_REASON)),
+        Cell(next_poll, "yellow" if wait is not None and wait < -OLD_SECONDS else "", is_number=True),
+        Cell(f"{failures}" + (f" +{errors:.0f}" if errors >= 1 else ""), "red" if failures else "", is_number=True),
+        Cell("+".join(ref.source.key for ref in refs if ref.is_watched) or "none"),
+        Cell(state, "red" if match.frozen_at else "yellow"),
     )
 
 

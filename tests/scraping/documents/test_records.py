@@ -1,8 +1,7 @@
-"""The record of the watch over each match, its columns, and the table that people on call look at."""
+"""The columns of the watch over each match, and the table that people on call look at."""
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -13,7 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from scraping.documents import watch_records
-from scraping.management.commands.watch import Cell, table
+from scraping.management.commands.watch import Cell, row, table
 from scraping.matches import lifecycle
 from scraping.models import (
     Importance,
@@ -50,13 +49,14 @@ class TestRecord:
         fields = {"next_poll_at": later(4), "polling_interval_seconds": 5.0, "pace_reason": "slowed by errors"}
         ref = make_ref(match, **fields)
         second = make_ref(match, source=make_source("espn", precedence_weight=10), next_poll_at=later(20))
-        (record,) = watch_records.live(NOW)
-        assert (record.match_id, record.keys, record.sources) == (match.pk, (ref.key, second.key), ("crex", "espn"))
-        assert (record.last_update_at, record.age_seconds) == (later(-12), 12.0)
-        assert (record.priority, record.importance, record.is_paused) == (Priority.LIVE, Importance.HIGH, False)
-        assert (record.consecutive_failures, record.total_scrapes, record.total_failures) == (3, 40, 5)
-        assert (record.interval_seconds, record.pace_reason, record.next_poll_in) == (5.0, "slowed by errors", 4.0)
-        assert record.created_at == match.created_at
+        (found,) = watch_records.stalest_first(status=Status.LIVE)
+        assert (found.pk, [one.key for one in found.refs.all()]) == (match.pk, [ref.key, second.key])
+        assert (found.last_scraper_update, found.age_seconds(NOW)) == (later(-12), 12.0)
+        assert (found.priority, found.importance) == (Priority.LIVE, Importance.HIGH)
+        assert (found.consecutive_failure_count, found.total_scrapes, found.total_failures) == (3, 40, 5)
+        polled, at = watch_records.next_poll(found)
+        assert polled is not None
+        assert (polled.polling_interval_seconds, polled.pace_reason, at) == (5.0, "slowed by errors", later(4))
 
     def test_counts_are_kept_by_reading_and_failing(self) -> None:
         ref = make_ref(make_unread_match(), captured_at=None)
@@ -64,24 +64,25 @@ class TestRecord:
         lifecycle.after_failed_attempt(
             ref.match_id, reason="502", is_dead=True, pause_after=5, pause_seconds=300, now=later(5)
         )
-        (record,) = watch_records.live(later(6))
-        assert (record.total_scrapes, record.total_failures, record.consecutive_failures) == (1, 1, 1)
+        (found,) = watch_records.stalest_first()
+        assert (found.total_scrapes, found.total_failures, found.consecutive_failure_count) == (1, 1, 1)
         read(ref, payload_of(ref, at=later(9)))
-        (record,) = watch_records.live(later(9))
-        assert (record.consecutive_failures, record.age_seconds) == (0, 0.0)
+        (found,) = watch_records.stalest_first()
+        assert (found.consecutive_failure_count, found.age_seconds(later(9))) == (0, 0.0)
 
     def test_errors_that_time_has_forgotten_are_not_shown(self) -> None:
         """A match in which nothing moves does not write them anew."""
         make_ref(make_match(), error_level=3.0, error_level_at=NOW)
-        assert [watch_records.live(later(seconds))[0].errors for seconds in (0, 24, 60)] == [3.0, 1.0, 0.0]
+        (found,) = watch_records.stalest_first()
+        assert [row(found, later(seconds))[8].text for seconds in (0, 24, 60)] == ["0 +3", "0 +1", "0"]
 
     def test_stalest_first_and_before_them_what_was_never_read(self) -> None:
         ages = {age: make_match(last_scraper_update=later(-age), priority=Priority.LIVE) for age in (5, 90, 30)}
         never = make_unread_match(priority=Priority.IMMINENT)
         make_match(lifecycle=MatchLifecycle.ARCHIVED, last_scraper_update=later(-900))
-        found = [one.match_id for one in watch_records.stalest_first(NOW)]
+        found = [one.pk for one in watch_records.stalest_first()]
         assert found == [never.pk, ages[90].pk, ages[30].pk, ages[5].pk]
-        found = [one.match_id for one in watch_records.stalest_first(NOW, priority=Priority.LIVE)]
+        found = [one.pk for one in watch_records.stalest_first(priority=Priority.LIVE)]
         assert found == [ages[90].pk, ages[30].pk, ages[5].pk]
 
     def test_the_paused_ones_with_their_end(self) -> None:
@@ -89,18 +90,18 @@ class TestRecord:
         until = {seconds: make_match() for seconds in (300, 60)}
         for seconds, match in until.items():
             lifecycle.pause(match_id=match.pk, until=later(seconds), reason="rain", actor="ann", now=NOW)
-        paused = watch_records.paused(NOW)
-        assert [one.match_id for one in paused] == [until[60].pk, until[300].pk]
-        assert (paused[0].is_paused, paused[0].pause_until, paused[0].next_poll_in) == (True, later(60), 60.0)
+        paused = watch_records.paused()
+        assert [one.pk for one in paused] == [until[60].pk, until[300].pk]
+        assert (paused[0].pause_until, watch_records.next_poll(paused[0])) == (later(60), (None, later(60)))
         assert paused[0].pause_reason == "rain (by ann)"
         lifecycle.end_pauses(now=later(61))
-        assert [one.match_id for one in watch_records.paused(later(61))] == [until[300].pk]
+        assert [one.pk for one in watch_records.paused()] == [until[300].pk]
 
     def test_two_queries_for_as_many_as_there_are(self, django_assert_num_queries: Any) -> None:
         for _ in range(5):
             make_ref()
         with django_assert_num_queries(2):
-            assert len(watch_records.live(NOW)) == 5
+            assert len([one.refs.all() for one in watch_records.stalest_first()]) == 5
 
     @pytest.mark.parametrize(
         ("rung", "seconds", "words"),
@@ -115,7 +116,8 @@ class TestRecord:
     )
     def test_says_what_was_tried(self, rung: Rung, seconds: float | None, words: str) -> None:
         since = None if seconds is None else later(-seconds)
-        assert watch_records.silence_words(rung, since, since, NOW) == words
+        match = Match(silence_rung=rung, silence_rung_at=since, frozen_at=since)
+        assert watch_records.silence_words(match, NOW) == words
 
 
 @pytest.mark.requirement("SO-2")
@@ -248,16 +250,6 @@ class TestCommand:
     def test_control_characters_of_a_title_do_not_reach_the_terminal(self) -> None:
         make_ref(make_match(title="Kenya \x1b[31m v\nNepal"))
         assert "Kenya [31m v Nepal" in self.shown("--once")
-
-    def test_as_json(self) -> None:
-        ref = make_ref(make_match(priority=Priority.LIVE))
-        (one,) = json.loads(self.shown("--json"))
-        assert (one["match_id"], one["keys"], one["priority"], one["rung"]) == (
-            ref.match_id,
-            [ref.key],
-            "live",
-            "ground",
-        )
 
     def test_only_live_ones_unless_all_are_wanted(self) -> None:
         make_ref(make_match(status=Status.UPCOMING))
