@@ -11,6 +11,7 @@ from typing import Literal
 
 import psutil
 
+from scraping.browser.processes import free_memory_bytes
 from victoryline.configuration import Config
 from victoryline.embedded import is_free
 from victoryline.lib import chromium
@@ -125,21 +126,12 @@ def _broker(config: Config) -> Iterator[Finding]:
 
 
 def _memory(_: Config) -> Iterator[Finding]:
-    left = min(psutil.virtual_memory().available, _cgroup_room()) // 2**20
+    left = free_memory_bytes() // 2**20
     if left >= MEMORY_NEEDED_MB:
         yield Finding("memory", "ok", f"{left} MB available")
     else:
         fix = f"A browser needs {MEMORY_NEEDED_MB} MB: end other programs or raise the container's limit."
         yield Finding("memory", "FAIL", f"{left} MB available", fix)
-
-
-def _cgroup_room() -> int:
-    """Returns the bytes this container may still use; sys.maxsize without a limit."""
-    folder = Path("/sys/fs/cgroup")
-    try:
-        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
-    except (OSError, ValueError):  # no such file, or "max"
-        return sys.maxsize
 
 
 def _ports(config: Config) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import django_stubs_ext
 
 from victoryline import admin_theme, configuration
 from victoryline.databases import databases
-from victoryline.lib import availability, crash
+from victoryline.lib import crash
 from victoryline.lib.files import EmptySecretError, read_or_create
 from victoryline.lib.logs import logging_config
 
@@ -103,17 +103,9 @@ TEMPLATES = [
 DATABASES = databases(CONFIG)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# `default` holds the match documents. Nothing is stored only here: losing it costs time, not data. It raises when
-# Redis is away, so only scraping/documents/redis_store.py may use it. `limits` does not raise.
+# scraping/documents/redis_store.py holds the match documents, without Django's caches.
 CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": CONFIG.redis_url,
-        "KEY_PREFIX": "victoryline",
-        "OPTIONS": {"serializer": "victoryline.lib.caches.BytesSerializer", **availability.BOUNDED},
-    }
-    if CONFIG.redis_url
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "victoryline"},
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "limits": {
         "BACKEND": "victoryline.lib.caches.LimitCache",
         "LOCATION": CONFIG.redis_url,

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 from django.conf import settings
-from django.core.cache import cache
 from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
@@ -209,10 +208,9 @@ class TestProbes:
 @pytest.mark.requirement("SO-11", "SO-5")
 class TestShared:
     @pytest.fixture(autouse=True)
-    def empty(self) -> Iterator[None]:
-        cache.clear()
-        yield
-        cache.clear()
+    def empty(self) -> None:
+        if redis_store.is_configured():
+            redis_store._client(settings.CONFIG.redis_url).flushdb()
 
     def test_one_process_builds_and_all_serve_it_for_five_seconds(self) -> None:
         make_worker()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import dramatiq
 import pytest
-from django.core.cache import cache
+from django.conf import settings
 from dramatiq.brokers.stub import StubBroker
 from structlog.contextvars import clear_contextvars
 
@@ -49,4 +49,4 @@ def nothing_published() -> Iterator[None]:
 def _forget() -> None:
     documents.clear()
     if redis_store.is_configured():
-        cache.clear()
+        redis_store._client(settings.CONFIG.redis_url).flushdb()

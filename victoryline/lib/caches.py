@@ -1,4 +1,4 @@
-"""Cache backend and serializers of settings.CACHES.
+"""The cache of django-ratelimit (settings.CACHES).
 
 Django's default serializer is pickle, with which a writer to Redis could run code in our processes.
 """
@@ -18,18 +18,6 @@ from victoryline.lib import availability
 MEMORY_ENTRIES = 50_000
 
 
-class BytesSerializer:
-    """Stores bytes unchanged: the match documents."""
-
-    def dumps(self, value: object) -> bytes:
-        if not isinstance(value, bytes):
-            raise TypeError(f"the shared cache takes bytes, not {type(value).__name__}")
-        return value
-
-    def loads(self, data: bytes) -> bytes:
-        return data
-
-
 class IntegerSerializer:
     """Stores counters; any other content of Redis is read as 0."""
 
@@ -41,7 +29,7 @@ class IntegerSerializer:
 
 
 class LimitCache(LocMemCache):
-    """The cache of django-ratelimit: Redis (LOCATION), shared by all processes, while it answers; else this memory."""
+    """Redis (LOCATION), shared by all processes, while it answers; else this memory."""
 
     def __init__(self, url: str, params: dict[str, Any]) -> None:
         super().__init__("limits", {**params, "OPTIONS": {"MAX_ENTRIES": MEMORY_ENTRIES}})
