@@ -7,14 +7,11 @@ without Redis there is no note.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
 
-from django.conf import settings
 from redis import Redis
-from redis.exceptions import RedisError
 
-from victoryline.lib import availability
+from victoryline.lib.availability import in_redis
 
 # Longer than the cached state of a key is valid (authentication.AWAY_SECONDS).
 LIFETIME_SECONDS = 3600
@@ -30,31 +27,14 @@ def note(prefixes: Iterable[str]) -> bool:
             pipeline.set(NAME + prefix, 1, ex=LIFETIME_SECONDS)
         return bool(pipeline.execute())
 
-    return _in_redis(write)
+    return in_redis(write, False)
 
 
 def take_back(prefixes: Iterable[str]) -> None:
     """Deletes the notes of a consumer that is active again."""
     if names := [NAME + prefix for prefix in prefixes]:
-        _in_redis(lambda client: bool(client.delete(*names)))
+        in_redis(lambda client: client.delete(*names), 0)
 
 
 def is_noted(prefix: str) -> bool:
-    return _in_redis(lambda client: bool(client.exists(NAME + prefix)))
-
-
-@cache
-def _client(url: str) -> Redis:
-    return Redis.from_url(url, **availability.BOUNDED)
-
-
-def _in_redis(action: Callable[[Redis], bool]) -> bool:
-    """Returns False when Redis is away or fails."""
-    url = settings.CONFIG.redis_url
-    if not url or availability.redis(url).is_away():
-        return False
-    try:
-        return action(_client(url))
-    except (RedisError, OSError) as error:
-        availability.redis(url).report(error)
-        return False
+    return in_redis(lambda client: bool(client.exists(NAME + prefix)), False)

@@ -11,20 +11,17 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from cachetools import TTLCache
 from django.conf import settings
 from redis import Redis
-from redis.exceptions import RedisError
 
 from scraping.documents.cached_match import CachedMatch, decode, encode, number_in
-from victoryline.lib import availability
+from victoryline.lib.availability import in_redis
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 PREFIX = "victoryline:"
 LATEST, CHANGES, INDEX = f"{PREFIX}match_latest:", f"{PREFIX}match_changes", "match_index"
@@ -79,13 +76,13 @@ def put(matches: Iterable[CachedMatch], *, announce: bool = True, reload: Iterab
                 pipeline.execute()
             return len(some)
 
-        stored += _call(write, 0)
+        stored += in_redis(write, 0)
     return stored
 
 
 def latest_position() -> str | None:
     """Returns the end of the change stream; None if Redis is away."""
-    newest: Any = _call(lambda client: client.xrevrange(CHANGES, count=1), None)
+    newest: Any = in_redis(lambda client: client.xrevrange(CHANGES, count=1), None)
     if newest is None:
         return None
     return newest[0][0].decode() if newest else "0-0"
@@ -93,7 +90,7 @@ def latest_position() -> str | None:
 
 def changes_after(position: str) -> Changes | None:
     """Returns the changes after a position; None if Redis is away."""
-    entries: Any = _call(lambda client: client.xrange(CHANGES, min=f"({position}", count=MAX_CHANGES), None)
+    entries: Any = in_redis(lambda client: client.xrange(CHANGES, min=f"({position}", count=MAX_CHANGES), None)
     if not entries:
         return None if entries is None else Changes(position)
     published, reload = (
@@ -114,7 +111,7 @@ def get(ids: Iterable[int]) -> dict[int, CachedMatch]:
 
 
 def _texts(keys: Sequence[str]) -> Sequence[bytes | None]:
-    found: Any = _call(lambda client: client.mget(keys), None)
+    found: Any = in_redis(lambda client: client.mget(keys), None)
     return found or ()
 
 
@@ -134,7 +131,7 @@ def index() -> tuple[list[int], bool] | None:
 
 def put_text(key: str, text: bytes, *, seconds: int) -> bool:
     """Stores something small that other processes may use instead of computing it."""
-    return _call(lambda client: bool(client.set(PREFIX + key, text, ex=seconds)), False)
+    return in_redis(lambda client: bool(client.set(PREFIX + key, text, ex=seconds)), False)
 
 
 def get_text(key: str) -> bytes | None:
@@ -144,7 +141,7 @@ def get_text(key: str) -> bytes | None:
 
 def take_turn(name: str, seconds: float) -> bool:
     """Returns True to one caller of all processes within the given time."""
-    return _call(lambda client: bool(client.set(f"{PREFIX}turn:{name}", 1, nx=True, px=int(seconds * 1000))), False)
+    return in_redis(lambda client: bool(client.set(f"{PREFIX}turn:{name}", 1, nx=True, px=int(seconds * 1000))), False)
 
 
 class AbsentNames:
@@ -184,20 +181,3 @@ def find_published(name: str) -> CachedMatch | None:
         found = get([match_id]).get(match_id)
         match_id = found.merged_into if found else None
     return found
-
-
-def _call(work: Callable[[Redis], T], otherwise: T) -> T:
-    url = settings.CONFIG.redis_url
-    if not url or availability.redis(url).is_away():
-        return otherwise
-    try:
-        return work(_client(url))
-    except (RedisError, OSError) as error:
-        availability.redis(url).report(error)
-        return otherwise
-
-
-@cache
-def _client(url: str) -> Redis:
-    client: Redis = Redis.from_url(url, **availability.BOUNDED)
-    return client

@@ -170,7 +170,7 @@ class TestWhileTheDatabaseIsAway:
     @pytest.mark.scaled
     def test_the_note_outlives_the_cache_and_expires(self, key: keys.IssuedKey) -> None:
         keys.revoke(prefix=key.key.prefix, now=timezone.now())
-        client = revoked._client(settings.CONFIG.redis_url)
+        client = availability.redis_client(settings.CONFIG.redis_url)
         left = client.ttl(revoked.NAME + key.key.prefix)
         assert authentication.AWAY_SECONDS < left <= revoked.LIFETIME_SECONDS
 

@@ -22,6 +22,7 @@ from scraping.documents import redis_store
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.monitoring.rows import make_watched, make_worker
 from tests.system import wait_for
+from victoryline.lib import availability
 
 
 @pytest.fixture
@@ -210,7 +211,7 @@ class TestShared:
     @pytest.fixture(autouse=True)
     def empty(self) -> None:
         if redis_store.is_configured():
-            redis_store._client(settings.CONFIG.redis_url).flushdb()
+            availability.redis_client(settings.CONFIG.redis_url).flushdb()
 
     def test_one_process_builds_and_all_serve_it_for_five_seconds(self) -> None:
         make_worker()
@@ -219,7 +220,7 @@ class TestShared:
         again = views.published_status.build_shared(Evaluation(timezone.now()))
         assert again == Published.decode(first.encode())
         views.published_health.build_shared(Evaluation(timezone.now()))
-        client = redis_store._client(settings.CONFIG.redis_url)
+        client = availability.redis_client(settings.CONFIG.redis_url)
         for key in ("health_summary", "health_document"):
             assert 0 < client.ttl(redis_store.PREFIX + key) <= 5
 

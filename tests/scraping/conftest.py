@@ -13,7 +13,7 @@ from structlog.contextvars import clear_contextvars
 from scraping.documents import redis_store
 from scraping.documents.cache import documents
 from scraping.scheduler import due
-from victoryline.lib import hint_broker
+from victoryline.lib import availability, hint_broker
 
 
 @pytest.fixture(autouse=True)
@@ -49,4 +49,4 @@ def nothing_published() -> Iterator[None]:
 def _forget() -> None:
     documents.clear()
     if redis_store.is_configured():
-        redis_store._client(settings.CONFIG.redis_url).flushdb()
+        availability.redis_client(settings.CONFIG.redis_url).flushdb()

@@ -14,16 +14,19 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from victoryline.lib import pg_wait
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 DATABASE_AWAY = (OperationalError, InterfaceError)  # a pool whose connections are all in use raises the first
 # A reachable server answers a read at once; readers that have a fallback wait no longer than this.
@@ -170,5 +173,23 @@ database = Availability(
 @cache
 def redis(url: str) -> Availability:
     """Probes with a write: a Redis without memory still answers reads."""
-    probe = partial(Redis.from_url(url, **BOUNDED).set, PROBE_KEY, 1, ex=60)
+    probe = partial(redis_client(url).set, PROBE_KEY, 1, ex=60)
     return Availability("Redis", probe, meanwhile="each process limits requests on its own")
+
+
+@cache
+def redis_client(url: str) -> Redis:
+    client: Redis = Redis.from_url(url, **BOUNDED)
+    return client
+
+
+def in_redis(work: Callable[[Redis], T], otherwise: T) -> T:
+    """Returns what `work` does with the configured Redis; `otherwise` if there is none, or it is away or fails."""
+    url = settings.CONFIG.redis_url
+    if not url or redis(url).is_away():
+        return otherwise
+    try:
+        return work(redis_client(url))
+    except (RedisError, OSError) as error:
+        redis(url).report(error)
+        return otherwise

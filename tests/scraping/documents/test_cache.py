@@ -460,7 +460,7 @@ class TestPublished:
     def test_a_list_with_a_missing_document_is_refused(self, clock: Clock, request: pytest.FixtureRequest) -> None:
         ref = make_ref()
         Publisher().sweep()
-        redis_store._client(redis_url()).delete(f"{redis_store.LATEST}{ref.match_id}")
+        availability.redis_client(redis_url()).delete(f"{redis_store.LATEST}{ref.match_id}")
         request.getfixturevalue("known_to_be_away")
         with pytest.raises(NotCachedError):
             DocumentCache(clock=clock).page(MatchFilter(), before_id=None, limit=50)

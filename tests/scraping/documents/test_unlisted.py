@@ -15,6 +15,7 @@ from scraping.models import Match, MatchLifecycle, MatchRef
 from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.factories import NOW, make_match, make_ref
 from tests.scraping.documents.test_cache import Clock, cache, clock, redis_url  # noqa: F401 - fixtures
+from victoryline.lib import availability
 
 pytestmark = [pytest.mark.usefixtures("nothing_published"), pytest.mark.django_db, pytest.mark.both]
 
@@ -180,7 +181,7 @@ class TestUnknownName:
     @pytest.mark.scaled
     def test_is_shared_by_processes(self, django_assert_num_queries: DjangoAssertNumQueries) -> None:
         assert DocumentCache().find("crex_none") is None
-        client = redis_store._client(redis_url())
+        client = availability.redis_client(redis_url())
         assert 0 < client.ttl(f"{redis_store.PREFIX}negative_cache:crex_none") <= ABSENT_SECONDS
         other = DocumentCache()
         other.update()
