@@ -235,8 +235,8 @@ class TestConsumers:
 
     def test_that_are_made_inactive_are_shut_out_at_once(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         prefix, consumer = issued.key.prefix, issued.key.consumer
-        assert authentication.find(prefix).is_active
+        assert authentication.find(prefix).consumer.is_active
         self.save(admin_client, consumer, name="acme", is_active=None)
-        assert not authentication.find(prefix).is_active
+        assert not authentication.find(prefix).consumer.is_active
         self.save(admin_client, consumer, name="acme")
-        assert authentication.find(prefix).is_active
+        assert authentication.find(prefix).consumer.is_active

@@ -56,14 +56,14 @@ class TestNight:
         assert figures["errors"] == figures["alerts"] == 0
 
     def test_all_is_well_again_after_faults_of_every_kind_of_process(self) -> None:
-        """Sources are down, workers are killed, hints are lost, the scheduler is away."""
+        """Sources are down, workers are killed, hints are lost, the scheduler is away; then the pauses end."""
         given = (
             *KILLED,
             Fault(FaultKind.SCHEDULER_LOST, 30.0, 40.0),
             Fault(FaultKind.HINTS_LOST, 45.0, 55.0),
             *(Fault(FaultKind.OUTAGE, 60.0, 90.0, target=number) for number in ALL_SOURCES),
         )
-        result = run(240, given=given)
+        result = run(480, given=given)
         assert not result.violations, result.document()
         figures = result.figures
         assert figures["rescues"] > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -21,7 +22,9 @@ from scraping.scheduler.recover import restart_scrapers
 from tests.factories import make_match, make_ref
 from tests.monitoring.rows import MEGABYTE, make_worker
 from tests.scraping.attempts import Clock, attempt, stopped_clock
-from tests.scraping.builders import chasing, payload_of
+from tests.scraping.builders import POLICIES, chasing, payload_of
+
+NO_PAUSES = replace(POLICIES, pause_after_failures=99)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("DM-10")]
 
@@ -87,7 +90,7 @@ def test_the_way_of_an_error(clock: Clock) -> None:
     clock.forward(2.5)
     delays = []
     for number in range(1, 6):
-        task = attempt(ref, clock, Transient("connection reset"))
+        task = attempt(ref, clock, Transient("connection reset"), policies=NO_PAUSES)
         assert Scraper.objects.get().error_count == number
         delays.append((task.run_at - clock.now).total_seconds())
     assert ScrapeError.objects.count() == 5
@@ -128,9 +131,9 @@ def test_a_health_check(clock: Clock, client: Client) -> None:
     assert (scraper["match_id"], scraper["total_updates"], scraper["memory_mb"]) == (ref.key, 1, 300.0)
     assert document["errors"]["last_minute"] == 0
 
-    for _ in range(6):
+    for _ in range(5):
         clock.forward(1)
-        attempt(ref, clock, Transient("connection reset"))
+        attempt(ref, clock, Transient("connection reset"), policies=NO_PAUSES)
     document = health_document(Evaluation(clock.now))
     [scraper] = document["scrapers"]
     assert (scraper["error_count"], scraper["health_status"]) == (Scraper.objects.get().error_count, "degraded")

@@ -11,7 +11,7 @@ from django.conf import settings
 # The module or package of each pattern; a package says it once, in its __init__.py.
 PATTERNS = {
     "breaker": ("scraping/policies/breaker.py", "scraping/policies/source_breaker.py", "scraping/recovery/breakers"),
-    "retry": ("scraping/policies/retry.py", "scraping/policies/retry_budget.py"),
+    "retry": ("scraping/policies/retry.py",),
     "adaptive polling and timeouts": (
         *("scraping/policies/interval.py", "scraping/policies/error_slowdown.py"),
         *("scraping/policies/timeouts.py", "scraping/policies/fairness.py"),

@@ -268,7 +268,7 @@ class TestMissingParts:
 class TestRemovedMatch:
     def test_is_over_where_its_only_source_removed_it(self, clock: Clock) -> None:
         ref = live_football(clock)
-        for _ in range(3):
+        for _ in range(2):
             attempt(ref, clock, Gone("410", http_status=410))
         match = the_match()
         assert (match.status, match.lifecycle) == (Status.COMPLETED, MatchLifecycle.COMPLETED)
@@ -280,7 +280,7 @@ class TestRemovedMatch:
     def test_continues_where_another_source_has_it(self, clock: Clock) -> None:
         ref = live_football(clock)
         make_ref(the_match(), source=make_source("other", sport="football"), captured_at=clock.now)
-        for _ in range(3):
+        for _ in range(2):
             attempt(ref, clock, Gone("404", http_status=404))
         assert (the_match().status, the_match().lifecycle) == (Status.LIVE, MatchLifecycle.ACTIVE)
         ref.refresh_from_db()
@@ -291,7 +291,7 @@ class TestRemovedMatch:
         task_id = ScrapeTask.objects.create(
             source=ref.source, ref=ref, resource=Resource.LINEUPS, run_at=clock.now, created_at=clock.now
         ).pk
-        for _ in range(3):
+        for _ in range(2):
             clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
             scrape([task_id], engine_parsing(Gone("404", http_status=404)))
         assert ScrapeTask.objects.get(pk=task_id).state == TaskState.SKIPPED

@@ -213,17 +213,17 @@ class TestRules:
         assert set(ERROR_RULES) == set(ErrorClass)
 
     def test_only_the_sources_faults_feed_breakers_and_only_ours_are_free(self) -> None:
-        assert sorted(SOURCE_FAULTS) == ["auth", "blocked", "drift", "transient"]
+        assert sorted(SOURCE_FAULTS) == ["auth", "blocked", "challenge", "drift", "transient"]
         assert sorted(OUR_FAULTS) == ["resource", "store"]
         assert not SOURCE_FAULTS & OUR_FAULTS
 
     def test_being_turned_away_changes_the_session_and_nothing_else_does(self) -> None:
         rotating = {one for one, rule in ERROR_RULES.items() if rule.rotates_session}
-        assert rotating == {ErrorClass.BLOCKED, ErrorClass.AUTH}
+        assert rotating == {ErrorClass.BLOCKED, ErrorClass.CHALLENGE, ErrorClass.AUTH}
 
     def test_a_class_that_needs_an_operator_is_hard(self) -> None:
         hard = {one for one, rule in ERROR_RULES.items() if not rule.is_soft}
-        assert hard == {ErrorClass.DRIFT, ErrorClass.GONE, ErrorClass.BUG}
+        assert hard == {ErrorClass.CHALLENGE, ErrorClass.DRIFT, ErrorClass.GONE, ErrorClass.BUG}
 
     @pytest.mark.parametrize("error_class", sorted(set(ErrorClass) - OUR_FAULTS - {ErrorClass.BUG}))
     def test_a_retry_after_is_obeyed_for_every_class(self, error_class: ErrorClass) -> None:
