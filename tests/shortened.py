@@ -60,4 +60,5 @@ class Shortened(AppConfig):
         health.RecyclePolicy = partial(health.RecyclePolicy, **given(BROWSER))  # type: ignore[assignment, misc]
         for name, (module, constant) in CONSTANTS.items():
             if os.environ.get(name):
-                setattr(import_module(module), constant, float(os.environ[name]))
+                kind = type(getattr(import_module(module), constant))
+                setattr(import_module(module), constant, kind(float(os.environ[name])))

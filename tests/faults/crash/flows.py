@@ -130,12 +130,11 @@ def dying(ready: Ready) -> None:
 
 
 def gone(ready: Ready) -> None:
-    """The third time that the source says so."""
+    """The second time that the source says so."""
     task = open_task(a_ref())
     worker = engine(BrokenReader(Gone("404 Not Found")))
-    for _ in range(2):
-        scrape([task], worker)
-        ScrapeTask.objects.filter(pk=task).update(run_at=timezone.now())
+    scrape([task], worker)
+    ScrapeTask.objects.filter(pk=task).update(run_at=timezone.now())
     ready()
     scrape([task], worker)
 
