@@ -40,7 +40,6 @@ OPEN = ("/api/schema", "/api/docs")
 BATCH = 500
 FLUSH_SECONDS = 1.0
 MAX_WAITING = 10_000
-WARN_EVERY_SECONDS = 60.0
 # For each database call at the end of a process, which is killed a few seconds later.
 LAST_SECONDS = 2.0
 dropped_total = Counter("api_access_log_dropped_total", "Access-log rows that could not be kept.")
@@ -103,7 +102,6 @@ class AccessWriter:
         self._pid = 0
         self._stored = 0
         self._dropped_unreported = 0
-        self._warn_again_at = 0.0
 
     def write(self, record: AccessRecord) -> None:
         """Queues a record. Never blocks and never raises."""
@@ -136,7 +134,6 @@ class AccessWriter:
             except DATABASE_AWAY as error:
                 self._waiting.extendleft(reversed(batch))
                 availability.database.report(error)
-                self._warn_of_waiting(error)
                 break
             except Exception:
                 self._drop(len(batch))  # a bug of ours; the thread logs it
@@ -174,16 +171,6 @@ class AccessWriter:
         if self._dropped_unreported:
             count, self._dropped_unreported = self._dropped_unreported, 0
             logger.error("Access-log rows were dropped", extra={"action": "access_log_dropped", "dropped_count": count})
-
-    def _warn_of_waiting(self, error: Exception) -> None:
-        if time.monotonic() >= self._warn_again_at:
-            self._warn_again_at = time.monotonic() + WARN_EVERY_SECONDS
-            logger.warning(
-                "Access log waits for the database, %d rows so far: %s",
-                len(self._waiting),
-                error,
-                extra={"action": "access_log_waits", "waiting": len(self._waiting)},
-            )
 
     def _start(self) -> None:
         """Starts the thread once a process, on its first record: a thread doesn't survive a fork."""

@@ -54,9 +54,34 @@ class Check(NamedTuple):
 
 
 class Decision(NamedTuple):
+    """The window of a bucket after the request, if that was counted; `is_allowed`: there was room for it."""
+
     is_allowed: bool
-    rate_limit: RateLimit
-    retry_after: float
+    limit: int
+    previous: int
+    current: int
+    elapsed: float  # seconds since this window began
+    length: float
+
+    @property
+    def used(self) -> int:
+        return int(self.previous * (self.length - self.elapsed) / self.length) + self.current
+
+    @property
+    def rate_limit(self) -> RateLimit:
+        reset_at = math.ceil(time.time() + self.length - self.elapsed)
+        return RateLimit(self.limit, max(0, self.limit - self.used), reset_at)
+
+    @property
+    def retry_after(self) -> float:
+        """Returns the seconds until one more request fits, if none comes in between."""
+        seconds_left = self.length - self.elapsed
+        if self.is_allowed:
+            return 0.0
+        if self.current < self.limit:
+            # The previous window's weight falls evenly; rounding down admits just below the whole number.
+            return max(0.0, seconds_left - (self.limit - self.current) * self.length / self.previous) + TICK_SECONDS
+        return seconds_left + self.length * (1 - self.limit / self.current) + TICK_SECONDS
 
 
 class Limiter:
@@ -71,14 +96,6 @@ class Limiter:
 
     def check(self, *checks: Check) -> list[Decision]:
         """Returns a decision for each bucket; all of them cost one round trip."""
-        decisions = []
-        for (_, limit, _), (had_room, window) in zip(checks, self._counts(checks), strict=True):
-            reset_at = math.ceil(time.time() + window.length - window.elapsed)
-            rate_limit = RateLimit(limit, max(0, limit - window.used()), reset_at)
-            decisions.append(Decision(had_room, rate_limit, 0.0 if had_room else window.seconds_until_room(limit)))
-        return decisions
-
-    def _counts(self, checks: tuple[Check, ...]) -> list[Count]:
         if self._redis is not None and self._availability is not None:
             if not self._availability.is_away():
                 try:
@@ -103,33 +120,6 @@ def limit_of(consumer: Consumer) -> int:
     return int(config.rate_limit_premium_per_minute if is_premium else config.rate_limit_standard_per_minute)
 
 
-class Window(NamedTuple):
-    previous: int
-    current: int
-    elapsed: float  # seconds since this window began
-    length: float
-
-    def used(self) -> int:
-        return int(self.previous * (self.length - self.elapsed) / self.length) + self.current
-
-    def seconds_until_room(self, limit: int) -> float:
-        """Returns how long until one more request fits, if none comes in between."""
-        seconds_left = self.length - self.elapsed
-        if self.used() < limit:
-            return 0.0
-        if self.current < limit:
-            # The previous window's weight falls evenly; rounding down admits just below the whole number.
-            return max(0.0, seconds_left - (limit - self.current) * self.length / self.previous) + TICK_SECONDS
-        return seconds_left + self.length * (1 - limit / self.current) + TICK_SECONDS
-
-
-class Count(NamedTuple):
-    """`had_room` for one request; `window` is the state after it, if it was counted."""
-
-    had_room: bool
-    window: Window
-
-
 class MemoryWindows:
     """The counters of this process; beyond MAX_BUCKETS those that counted longest ago are evicted."""
 
@@ -139,24 +129,24 @@ class MemoryWindows:
         # By bucket: start of the window, its count, the previous count.
         self._buckets: TTLCache[str, tuple[float, int, int]] = TTLCache(MAX_BUCKETS, 2 * length, timer=clock)
 
-    def check(self, checks: Sequence[Check]) -> list[Count]:
+    def check(self, checks: Sequence[Check]) -> list[Decision]:
         now = self._clock()
         with self._lock:
             return [self._check(*check, now) for check in checks]
 
-    def _check(self, bucket: str, limit: int, is_counted: bool, now: float) -> Count:
+    def _check(self, bucket: str, limit: int, is_counted: bool, now: float) -> Decision:
         start, current, previous = self._buckets.get(bucket, (now, 0, 0))
         if now - start >= 2 * self._length:
             start, current, previous = now, 0, 0
         elif now - start >= self._length:
             start, current, previous = start + self._length, 0, current
-        window = Window(previous, current, now - start, self._length)
-        if window.used() >= limit:
-            return Count(False, window)
+        decision = Decision(True, limit, previous, current, now - start, self._length)
+        if decision.used >= limit:
+            return decision._replace(is_allowed=False)
         if is_counted:
-            window = window._replace(current=current + 1)
-            self._buckets[bucket] = (start, window.current, previous)
-        return Count(True, window)
+            decision = decision._replace(current=current + 1)
+            self._buckets[bucket] = (start, decision.current, previous)
+        return decision
 
 
 # KEYS: the buckets. ARGV: a window's length in milliseconds; for each bucket its limit, and 1 to count or 0 to read.
@@ -210,14 +200,14 @@ class RedisWindows:
         self._sha = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
         self._threads = threading.local()
 
-    def check(self, checks: Sequence[Check]) -> list[Count]:
+    def check(self, checks: Sequence[Check]) -> list[Decision]:
         args = [str(len(checks)), *(KEY_PREFIX + each.bucket for each in checks), self._length_ms]
         for _, limit, is_counted in checks:
             args += (str(limit), "1" if is_counted else "0")
         result = self._run(args)
         return [
-            Count(result[at] == 1, Window(result[at + 1], result[at + 2], result[at + 3] / 1000, self._length))
-            for at in range(0, len(result), 4)
+            Decision(result[at] == 1, check.limit, result[at + 1], result[at + 2], result[at + 3] / 1000, self._length)
+            for at, check in zip(range(0, len(result), 4), checks, strict=True)
         ]
 
     def _run(self, args: list[str]) -> list[int]:

@@ -274,16 +274,6 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("monitoring.health.log.log_health", 15.0),
     ("monitoring.recovery_outcomes.evaluate_recoveries", 5.0),
     ("monitoring.health.grading.update_grade", 15.0),
-    # Retention of the other apps.
-    ("monitoring.retention.prune", 300.0),
-    ("apiauth.retention.prune", 15.0),
-    ("victoryline.retention.prune", 300.0),
-]
-
-# Retention rules of each app, used by `manage.py prune` and the scheduler's steps of the same name.
-RETENTION_TABLES = [
-    "scraping.scheduler.retention.rules",
-    "monitoring.retention.rules",
-    "apiauth.retention.rules",
-    "victoryline.retention.rules",
+    # Retention of everything else.
+    ("victoryline.retention.prune", 15.0),
 ]

@@ -19,7 +19,7 @@ urlpatterns = [
     path("", include("scraping.api.urls")),  # first: most requests go there
     path("admin/recycle", recycle, name="recycle"),
     path("admin/", admin.site.urls),
-    path("problems", error_pages.problem_index, name="problems"),
+    path("problems", error_pages.problem_page, name="problems"),
     path("problems/<str:code>", error_pages.problem_page, name="problem"),
     path("api", RedirectView.as_view(pattern_name="docs")),
     path("api/schema", schema, name="schema"),

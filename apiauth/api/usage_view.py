@@ -123,8 +123,9 @@ class UsageAnswer(Document):
     note: str = Field(description="A note about the figures.")
 
 
+Stored = tuple[str, str | None, UsageHistory]  # label of the key, prefix of its successor, usage
 # By the key's prefix: a consumer that asks all day costs a query a second.
-_cache: TTLCache[str, tuple[KeyStanding, UsageHistory]] = TTLCache(maxsize=1_000, ttl=1.0)
+_cache: TTLCache[str, Stored] = TTLCache(maxsize=1_000, ttl=1.0)
 _lock = threading.Lock()
 
 
@@ -148,7 +149,7 @@ class Usage(ApiView):
         assert key is not None  # by the permission class
         read_params(serializers.Serializer, request)  # refuses all
         rate_limit: RateLimit = request.rate_limit  # type: ignore[attr-defined]  # set by the throttle
-        stored = _stored(key, timezone.now())
+        label, replaced_by, history = _stored(key, timezone.now()) or (None, None, None)
         body = UsageAnswer(
             consumer=key.consumer.name,
             tier=key.consumer.tier,
@@ -158,24 +159,20 @@ class Usage(ApiView):
                 remaining=rate_limit.remaining,
                 resets_at=datetime.fromtimestamp(rate_limit.reset_at, UTC),
             ),
-            key=stored[0] if stored else _standing(key),
-            history=stored[1] if stored else None,
-            note=NOTE if stored else AWAY_NOTE,
+            key=KeyStanding(
+                prefix=key.prefix,
+                label=label,
+                scopes=sorted(key.scopes),
+                expires_at=key.expires_at,
+                replaced_by=replaced_by,
+            ),
+            history=history,
+            note=NOTE if history else AWAY_NOTE,
         )
         return Response(body.model_dump(mode="json"), headers=NO_STORE)
 
 
-def _standing(key: ApiKey, label: str | None = None, replaced_by: str | None = None) -> KeyStanding:
-    return KeyStanding(
-        prefix=key.prefix,
-        label=label,
-        scopes=sorted(key.scopes),
-        expires_at=key.expires_at,
-        replaced_by=replaced_by,
-    )
-
-
-def _stored(key: ApiKey, now: datetime) -> tuple[KeyStanding, UsageHistory] | None:
+def _stored(key: ApiKey, now: datetime) -> Stored | None:
     """Returns what only the database knows; None while it is away."""
     with _lock:
         known = _cache.get(key.prefix)
@@ -185,8 +182,8 @@ def _stored(key: ApiKey, now: datetime) -> tuple[KeyStanding, UsageHistory] | No
         return None
     try:
         with pg_wait.within(availability.READ_SECONDS):
-            row = ApiKey.objects.filter(pk=key.pk).values_list("label", "replaced_by__prefix").first()
-            stored = _standing(key, *(row or ())), _history(key.consumer_id, now)
+            rows = ApiKey.objects.filter(pk=key.pk).values_list("label", "replaced_by__prefix")
+            stored = *(rows.first() or (key.label, None)), _history(key.consumer_id, now)
     except DATABASE_AWAY as error:
         availability.database.report(error)
         return None

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from monitoring import retention
 from monitoring.health.log import log_health
 from monitoring.models import Alert, AuditEntry, HealthLog
 from monitoring.watchdogs.matches import watch_error_rate, watch_staleness
@@ -17,6 +16,7 @@ from scraping import signals
 from scraping.models import Breaker, BreakerState, Match, ScrapeJob, Source
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import MEGABYTE, make_error, make_task, make_watched, make_worker
+from victoryline import retention
 from victoryline.lib.times import as_utc_iso
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]

@@ -78,7 +78,7 @@ def test_every_table_that_grows_has_a_rule(app: str) -> None:
 
 def test_every_rule_runs_in_the_scheduler_too(settings: LazySettings) -> None:
     paths = [path for path, _ in settings.SCHEDULER_STEPS if "retention" in path]
-    assert len(paths) == 5
+    assert len(paths) == 3
     fill()
     assert sum(import_string(path)(timezone.now()) for path in paths) == 5
 

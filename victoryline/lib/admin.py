@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from django import forms
@@ -22,8 +22,6 @@ from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
 from victoryline.lib.units import MEGABYTE
-
-M = TypeVar("M", bound=Model)
 
 # The colours of labels: unfold's names for them.
 GOOD, BAD, CAREFUL, NEWS = "success", "danger", "warning", "info"

@@ -14,7 +14,6 @@ from django.conf import settings
 from django.db import OperationalError, connection
 from django.test import Client
 
-from monitoring import retention
 from monitoring.alerts import message_queue
 from monitoring.alerts.channels import configured
 from monitoring.alerts.delivery import DeliveryThread, DeliveryThreads, queue_messages, watch_deliveries
@@ -26,6 +25,7 @@ from tests.factories import NOW, make_source
 from tests.monitoring.alerts.conftest import Configure
 from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
 from tests.monitoring.rows import make_error, make_watched
+from victoryline import retention
 
 BOTH = (Channel.WEBHOOK, Channel.EMAIL)
 

@@ -12,8 +12,6 @@ from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
 from django.template import loader
 from django.urls import resolve
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
 from django.views.decorators.common import no_append_slash
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
@@ -125,36 +123,10 @@ def is_for_programs(request: HttpRequest) -> bool:
 
 @csrf_exempt  # changes nothing; a wrong method must get a 405, not a CSRF failure
 @require_safe
-def problem_index(request: HttpRequest) -> HttpResponse:
-    return _page("Problems, and what to do about them", list(KINDS))
-
-
-@csrf_exempt
-@require_safe
-def problem_page(request: HttpRequest, code: str) -> HttpResponse:
-    if code not in KINDS:
+def problem_page(request: HttpRequest, code: str = "") -> HttpResponse:
+    """Explains one kind of problem, or all of them. Uses no session: the database may be unreachable."""
+    if code and code not in KINDS:
         raise Http404
-    return _page(KINDS[code].title, [code])
-
-
-def _page(title: str, codes: list[str]) -> HttpResponse:
-    """Rendered without the request, and so without sessions: the database may be unreachable."""
-    rows = [
-        {
-            **KINDS[code]._asdict(),
-            "code": code,
-            "meaning": _with_code(KINDS[code].meaning),
-            "advice": _with_code(KINDS[code].advice),
-        }
-        for code in codes
-    ]
-    text = loader.render_to_string("problems.html", {"title": title, "rows": rows, "is_index": len(rows) > 1})
+    kinds = {code: KINDS[code]} if code else KINDS
+    text = loader.render_to_string("problems.html", {"kinds": kinds, "title": kinds[code].title if code else ""})
     return HttpResponse(text, headers={"Cache-Control": "public, max-age=3600"})
-
-
-def _with_code(text: str) -> SafeString:
-    """Renders text between backticks as <code>."""
-    parts = enumerate(text.split("`"))
-    return format_html_join(
-        "", "{}", ((format_html("<code>{}</code>", each) if place % 2 else each,) for place, each in parts)
-    )

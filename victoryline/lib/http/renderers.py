@@ -8,7 +8,6 @@ from typing import IO, Any
 
 import orjson
 from rest_framework.exceptions import ParseError
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -52,13 +51,6 @@ class OrjsonParser(BaseParser):
             return orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise ParseError(f"The body is not valid JSON: {error}") from error
-
-
-class JsonOnly(DefaultContentNegotiation):
-    """Answers with JSON whatever the Accept header asks for, rather than with a 406."""
-
-    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
-        return renderers[0], renderers[0].media_type
 
 
 def read_body(stream: IO[bytes], declared_length: str, *, max_bytes: int) -> bytes:

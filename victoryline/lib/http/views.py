@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 
 from victoryline.lib import availability
 from victoryline.lib.http.problems import NO_SUCH_ADDRESS, BadParameter, DatabaseAway
-from victoryline.lib.http.renderers import JsonOnly, OrjsonRenderer
+from victoryline.lib.http.renderers import OrjsonRenderer
 
 RENDERER = OrjsonRenderer()
 MAX_CHECKED_QUERIES, MAX_CHECKED_LENGTH = 2_000, 300
@@ -69,7 +69,6 @@ class ApiView(APIView):
     required_scope = "read"
     needs_database = True
     costs_quota = True
-    content_negotiation_class = JsonOnly
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         parts = _parts(type(self))  # type: ignore[arg-type]  # a class is hashable
