@@ -1,4 +1,4 @@
-# One image for web, scheduler and worker; docker-compose.yml says which of them a container is.
+# One image for web, scheduler and worker; docker-compose.yml sets the command of each container.
 FROM python:3.11-slim-bookworm
 
 ENV PYTHONUNBUFFERED=1 \
@@ -7,7 +7,7 @@ ENV PYTHONUNBUFFERED=1 \
     PIP_NO_CACHE_DIR=1 \
     PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1
 
-# tini is process 1: it reaps what Chromium leaves behind and hands signals on.
+# tini is process 1: it reaps orphaned Chromium processes and forwards signals.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends chromium fonts-liberation tini \
     && rm -rf /var/lib/apt/lists/*
@@ -20,7 +20,7 @@ RUN python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml
 
 COPY . .
 RUN useradd --system --create-home --uid 10001 victoryline \
-    && mkdir -p /data/media /data/spool \
+    && mkdir -p /data/storage /data/spool \
     && VAR_DIR=/tmp/build python manage.py collectstatic --noinput \
     && rm -rf /tmp/build \
     && chown -R victoryline:victoryline /data

@@ -1,4 +1,4 @@
-# Everything a newcomer types. `make` alone lists the targets.
+# The commands of the project. `make` without a target lists them.
 # Recipes that stay running use exec, so that a signal sent to the shell make started reaches the program itself.
 
 SHELL := /bin/sh
@@ -12,7 +12,7 @@ endif
 .DEFAULT_GOAL := help
 .PHONY: help run test faults lint format bench requirements migrations-check deploy-check config-docs schema fuzz doctor screenshots clean
 
-help: ## List what can be done
+help: ## List the targets
 	@echo "VictoryLine. First time here? Type: make run"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ run: .bootstrap-run ## Start everything: web, engine, simulated sources (PORT=80
 test: .bootstrap-test ## Run all tests with private PostgreSQL and Redis (ONLY=fast|scaled|slow|alone ARGS="-k name")
 	@exec $(PY) scripts/test.py $(if $(ONLY),--only $(ONLY)) -- $(ARGS)
 
-faults: .bootstrap-test ## Break whole systems on purpose and time how they heal, about half an hour (FAULT=6)
+faults: .bootstrap-test ## Inject faults into whole systems and measure their recovery, about half an hour (FAULT=6)
 	@exec $(PY) scripts/faults.py $(if $(FAULT),--fault $(FAULT)) -- $(ARGS)
 
 lint: .bootstrap-dev ## Check style, types, layers, migrations and deployment settings
@@ -44,13 +44,13 @@ migrations-check: .bootstrap-dev ## Fail when a model has changed without its mi
 config-docs: .bootstrap-dev ## Write docs/configuration.md and the example file from victoryline/configuration/
 	@exec $(PY) scripts/config_docs.py
 
-schema: .bootstrap-dev ## Write docs/openapi.json, the description of the API, and say what moved
+schema: .bootstrap-dev ## Write docs/openapi.json, the schema of the API, and list the changes
 	@exec $(PY) scripts/schema.py
 
-fuzz: .bootstrap-test ## Let schemathesis loose on a running API, all checks (SEED=7 SECONDS=300)
+fuzz: .bootstrap-test ## Run all checks of schemathesis against a running API (SEED=7 SECONDS=300)
 	@exec $(PY) scripts/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) -- $(ARGS)
 
-doctor: .bootstrap-run ## Check Python, Chromium, database, broker, memory, ports; say how to mend them
+doctor: .bootstrap-run ## Check Python, Chromium, database, broker, memory and ports, with a remedy for each problem
 	@exec $(PY) manage.py doctor
 
 screenshots: .bootstrap-run ## Take the README's pictures from a running system

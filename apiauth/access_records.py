@@ -53,7 +53,7 @@ class AccessRecord(NamedTuple):
 
 
 def store(batch: Sequence[AccessRecord]) -> None:
-    """Writes rows and hourly sums, in the caller's transaction. Strangers have no sums."""
+    """Writes rows and hourly sums, in the caller's transaction. Anonymous requests have no sums."""
     insert(batch)
     grouped: defaultdict[tuple[int, datetime, str], list[AccessRecord]] = defaultdict(list)
     for record in batch:

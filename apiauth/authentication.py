@@ -102,11 +102,11 @@ class BearerAuthentication(BaseAuthentication):
         try:
             return self._authenticate(request, header)
         except AuthenticationFailed:
-            count_stranger(request)
+            count_anonymous(request)
             raise
         except DatabaseAway:
             # The token may be valid, so nothing is counted; the answer shows the address's limit.
-            _set_rate_limit(request, limiter().check(Check(*_stranger(request), is_counted=False))[0])
+            _set_rate_limit(request, limiter().check(Check(*_anonymous(request), is_counted=False))[0])
             raise
 
     def _authenticate(self, request: Request, header: str) -> tuple[ApiKey, str]:
@@ -156,7 +156,7 @@ class TierThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: Any) -> bool:
         key = key_of(request)
         if key is None:
-            count_stranger(request)
+            count_anonymous(request)
             return True
         limit, bucket = limit_of(key.consumer), str(key.consumer.consumer_id)
         if self._is_free(request, view, bucket, limit):
@@ -179,15 +179,15 @@ class TierThrottle(BaseThrottle):
         return free.is_allowed and (is_free_view or view.is_unchanged(request))
 
 
-def count_stranger(request: Request) -> None:
+def count_anonymous(request: Request) -> None:
     """Counts a request without a valid token against its address; beyond the limit no token is verified."""
-    decision = limiter().take(*_stranger(request))
+    decision = limiter().take(*_anonymous(request))
     _set_rate_limit(request, decision)
     if not decision.is_allowed:
         raise _refusal(decision, "anonymous", "Your address has, without a valid token,")
 
 
-def _stranger(request: Request) -> tuple[str, int]:
+def _anonymous(request: Request) -> tuple[str, int]:
     return f"address:{client_address(request, settings.CONFIG.trusted_proxies)}", STRANGERS_PER_MINUTE
 
 

@@ -1,4 +1,4 @@
-"""Limits consumers by tier and strangers by address: requests a minute in a sliding window, shared over Redis.
+"""Limits consumers by tier and anonymous callers by address: requests a minute in a sliding window, shared over Redis.
 
 A bucket has two counters: of this window and of the previous one, which counts by the part that still lies within the
 last minute. A consumer that saves up gets, in any stretch of t seconds up to a window, the limit and what a steady
@@ -10,7 +10,7 @@ count and to read what is left, and starts threads for its counters in memory. H
 The rule is written in Python for memory and in Lua for Redis; tests compare the two.
 
 Guards against a lost Redis that takes the API with it: the first failed call switches to counters in this process's
-memory, and no request asks Redis again before a thread of `availability` has found it back. Meanwhile each process
+memory, and no request uses Redis again until a thread of `availability` has reached it. Meanwhile each process
 counts for itself, so a consumer may get up to (number of web processes) x its limit; `api_rate_limit_fallback_total`
 counts these requests.
 """
@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from cachetools import TTLCache
@@ -149,40 +150,7 @@ class MemoryWindows:
         return decision
 
 
-# KEYS: the buckets. ARGV: a window's length in milliseconds; for each bucket its limit, and 1 to count or 0 to read.
-# Returns for each bucket: whether there was room, the previous and current counts, milliseconds since the window began.
-SCRIPT = """
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local length = tonumber(ARGV[1])
-local result = {}
-for i, key in ipairs(KEYS) do
-    local limit, is_counted = tonumber(ARGV[2 * i]), ARGV[2 * i + 1] == '1'
-    local start, current, previous = now, 0, 0
-    local kept = redis.call('GET', key)
-    if kept then
-        local a, b, c = string.match(kept, '^(%d+) (%d+) (%d+)$')
-        start, current, previous = tonumber(a), tonumber(b), tonumber(c)
-    end
-    if now - start >= 2 * length then
-        start, current, previous = now, 0, 0
-    elseif now < start then
-        start = now
-    elseif now - start >= length then
-        start, current, previous = start + length, 0, current
-    end
-    local had_room = math.floor(previous * (length - (now - start)) / length) + current < limit
-    if had_room and is_counted then
-        current = current + 1
-        redis.call('SET', key, string.format('%d %d %d', start, current, previous), 'PX', 2 * length)
-    end
-    result[#result + 1] = had_room and 1 or 0
-    result[#result + 1] = previous
-    result[#result + 1] = current
-    result[#result + 1] = now - start
-end
-return result
-"""
+SCRIPT = Path(__file__).with_suffix(".lua").read_text()
 
 
 class RedisWindows:

@@ -1,6 +1,6 @@
-"""Where benches take environment: private servers, a stadium, and our own processes beside them, as in production.
+"""The environment of a bench: private servers, a stadium, and our own processes, as in production.
 
-Settings read the environment once, so a process enters one arena in its life; Django is ready inside it.
+Settings read the environment variables once, so a process has one bench environment; Django is set up inside it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class BenchEnvironment:
         return f"http://127.0.0.1:{port}"
 
     def freeze(self) -> None:
-        """Stop our processes and their browsers where they servers, so that they cost a peer nothing."""
+        """Suspends our processes and their browsers (SIGSTOP), so that they use no CPU while a peer is measured."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:

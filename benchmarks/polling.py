@@ -22,7 +22,9 @@ SITE = "crex"
 def set_up_source(*, max_open_tasks: int) -> None:
     """Enables only the site of the programme, without a limit on concurrent reads."""
     Source.objects.exclude(key=SITE).update(is_enabled=False)
-    Source.objects.filter(key=SITE).update(max_concurrency=max_open_tasks, burst_allowance=max_open_tasks)
+    Source.objects.filter(key=SITE).update(
+        max_concurrency=max_open_tasks, burst_allowance=max_open_tasks, min_interval_seconds=0
+    )
 
 
 def add_matches(environment: BenchEnvironment, *, site: str = SITE, up_to: int) -> None:
@@ -112,4 +114,4 @@ def _errors(start: datetime) -> list[str]:
     failed = ScrapeTask.objects.filter(created_at__gte=start, state__in=(TaskState.FAILED, TaskState.DEAD))
     found = [f"task {task.pk} {task.state}: {task.reason}" for task in failed[:20]]
     noted = ScrapeError.objects.filter(timestamp__gte=start)
-    return found + [f"{error.error_type}: {error.error_message[:200]}" for error in noted[:20]]
+    return found + [f"{error.error_code}: {error.error_message[:200]}" for error in noted[:20]]

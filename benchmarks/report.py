@@ -124,8 +124,8 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("usual nights: time in play younger than 10 s", ("nights", "usual", "fresh_share"), ""),
         Figure("usual nights: uptime of scrapers", ("nights", "usual", "uptime_share"), ""),
         Figure("usual nights: end of a fault to the next reading, p95", ("nights", "usual", "recovery_p95_s"), "s"),
-        Figure("nights of hell: time in play younger than 10 s", ("nights", "hell", "fresh_share"), ""),
-        Figure("nights of hell: tasks rescued from killed workers", ("nights", "hell", "rescues"), ""),
+        Figure("nights with many faults: time in play younger than 10 s", ("nights", "hell", "fresh_share"), ""),
+        Figure("nights with many faults: tasks rescued from killed workers", ("nights", "hell", "rescues"), ""),
     ),
     "accuracy": (
         Figure("recordings", ("recordings",), ""),

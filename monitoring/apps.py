@@ -6,4 +6,4 @@ class MonitoringConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from monitoring import checks, receivers  # noqa: F401  (registers checks, connects the receivers)
+        from monitoring import alert_receivers, audit_receivers, checks  # noqa: F401  (connects and registers)

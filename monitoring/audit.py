@@ -14,21 +14,28 @@ from typing import Any
 from django.db.models import Prefetch
 
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange
-from monitoring.queries import live_ages, percentile, workers_at_work
+from monitoring.queries import live_matches, percentile, workers_at_work
 from scraping.models import Breaker, BreakerState, Match, MatchRef
 
 # SO-6: a recovery is evaluated by the state reached within this time.
 EVALUATED_AFTER = timedelta(seconds=120)
 BROWSER_RECYCLE = "browser_recycle"
 SOFT_RESTART = "soft_restart"
-FRESH_SESSION = "fresh_session"
+MANUAL_TRIGGER = "manual_trigger"  # a browser that an operator had replaced
+CONTEXT_POOL_RESET = "context_pool_reset"  # the contexts of a source are replaced by a fresh session
 RETRY = "retry"
 # Actions that turn the grade FAILING into RECOVERING.
-RECOVERIES = (BROWSER_RECYCLE, SOFT_RESTART)
+RECOVERIES = (BROWSER_RECYCLE, MANUAL_TRIGGER, SOFT_RESTART)
+
+
+# Actors that are parts of the system; any other one is an operator, whose name and words are not public.
+COMPONENTS = frozenset({"scheduler", "worker", "lifecycle", "breaker", "ingest", "reaper"})
+# Metadata that GET /status shows: figures only.
+PUBLIC_METADATA = ("pids_before", "pids_after", "browser_uptime_hours", "task_count")
 
 
 class OutcomeRule(StrEnum):
-    """How the outcome of an action is decided."""
+    """The rule that decides the outcome of an action."""
 
     IMMEDIATE = "when it is written"
     BY_MATCH = "its match is read again"
@@ -46,7 +53,9 @@ ACTIONS: Mapping[str, OutcomeRule] = {
         OutcomeRule.BY_MATCH,
     ),
     BROWSER_RECYCLE: OutcomeRule.BY_GRADE,
-    FRESH_SESSION: OutcomeRule.BY_GRADE,
+    MANUAL_TRIGGER: OutcomeRule.BY_GRADE,
+    CONTEXT_POOL_RESET: OutcomeRule.BY_GRADE,
+    "fresh_session": OutcomeRule.BY_GRADE,  # the name of CONTEXT_POOL_RESET in entries of older versions
     RETRY: OutcomeRule.BY_TASK,
 }
 MATCH_COLUMNS = (
@@ -102,7 +111,8 @@ class SystemContext:
 def system_context(now: datetime) -> SystemContext:
     grade = GradeChange.objects.order_by("-pk").values_list("to_grade", flat=True).first()
     open_breakers = Breaker.objects.exclude(state=BreakerState.CLOSED).count()
-    return SystemContext(Grade(grade or Grade.HEALTHY), tuple(live_ages(now)), len(workers_at_work(now)), open_breakers)
+    ages = tuple(match.age_seconds for match in live_matches(now))
+    return SystemContext(Grade(grade or Grade.HEALTHY), ages, len(workers_at_work(now)), open_breakers)
 
 
 def outcome_rule(action_type: str, match_id: int | None) -> OutcomeRule:

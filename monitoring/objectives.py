@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -83,18 +83,18 @@ def objectives_of(totals: Totals) -> tuple[Objective, Objective]:
     )
 
 
-def totals(start: datetime, end: datetime, *, match_id: int | None = None) -> Totals:
-    """Makes one query."""
+def totals(start: datetime, end: datetime, *, keys: Collection[str] | None = None) -> Totals:
+    """Makes one query. `keys`: of one match, at its sources."""
     rows = _between(start, end)
-    if match_id is not None:
-        rows = rows.filter(match=match_id)
+    if keys is not None:
+        rows = rows.filter(match_id__in=keys)
     return Totals(**rows.aggregate(**COUNTED))
 
 
-def by_match(start: datetime, end: datetime) -> dict[int, Totals]:
-    """Makes one query."""
-    rows = _between(start, end).filter(match__isnull=False).order_by().values_list("match_id")
-    return {match_id: Totals(*counts) for match_id, *counts in rows.annotate(**COUNTED)}
+def by_match(start: datetime, end: datetime) -> dict[str, Totals]:
+    """Returns the totals of each match at each source, by its key; one query."""
+    rows = _between(start, end).exclude(match_id="").order_by().values_list("match_id")
+    return {key: Totals(*counts) for key, *counts in rows.annotate(**COUNTED)}
 
 
 def _between(start: datetime, end: datetime) -> QuerySet[HealthLog]:

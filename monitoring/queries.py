@@ -9,11 +9,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from django.db import Error
-from django.db.models import Count, Exists, OuterRef, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
 from scraping.configuration import policies
 from scraping.errors import ERROR_RULES, ErrorClass
-from scraping.models import Breaker, ErrorGroup, Match, MatchLifecycle, MatchRef, ScrapeTask, Source, TaskState, Worker
+from scraping.models import (
+    Breaker,
+    ErrorGroup,
+    JobKind,
+    Match,
+    MatchLifecycle,
+    MatchRef,
+    ScrapeError,
+    ScrapeTask,
+    Source,
+    TaskState,
+    Worker,
+)
 from scraping.models.match import MatchQuerySet
 from scraping.readings import ReadMode
 from scraping.stats import fill_rates, traffic
@@ -53,10 +65,31 @@ def matches_to_watch() -> MatchQuerySet:
     )
 
 
-def live_ages(now: datetime) -> list[float]:
-    """Returns seconds since each match to watch was last read, or since its discovery if it never was."""
-    moments = matches_to_watch().values_list("last_scraper_update", "created_at")
-    return [max(0.0, (now - (updated or created)).total_seconds()) for updated, created in moments]
+@dataclass(frozen=True)
+class LiveMatch:
+    """A match to watch; `age_seconds` since it was last read, or since its discovery if it never was."""
+
+    match_id: int
+    title: str
+    age_seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.title or f'match {self.match_id}'} is {self.age_seconds:.0f} s old"
+
+
+def live_matches(now: datetime) -> list[LiveMatch]:
+    rows = matches_to_watch().values_list("pk", "title", "last_scraper_update", "created_at")
+    return [
+        LiveMatch(pk, title, max(0.0, (now - (updated or created)).total_seconds()))
+        for pk, title, updated, created in rows
+    ]
+
+
+def scraper_errors() -> QuerySet[ScrapeError]:
+    """Returns the errors of live matches' scrapers: of their polls, not of jobs and their addresses."""
+    return ScrapeError.objects.filter(scraper_id__isnull=False).filter(
+        Q(task__isnull=True) | Q(task__job__isnull=True) | Q(task__job__kind=JobKind.WATCH)
+    )
 
 
 def last_success_at() -> datetime | None:
@@ -96,13 +129,13 @@ class SourceStats:
 
 
 def source_stats(now: datetime) -> dict[str, SourceStats]:
-    """Returns stats by source key, sorted by key; six queries, whatever the number of sources."""
+    """Returns stats by source key, sorted by key; six queries for any number of sources."""
     keys = dict(Source.objects.order_by("key").values_list("pk", "key"))
     found = {key: SourceStats() for key in keys.values()}
     breakers = Breaker.objects.filter(source__isnull=False)
     for key, calls, successes in breakers.values_list("source__key", "total_calls", "total_successes"):
         found[key].attempts, found[key].successes = calls, successes
-    groups = ErrorGroup.objects.order_by().values_list("source__key", "error_class", "error_type")
+    groups = ErrorGroup.objects.order_by().values_list("source__key", "error_class", "error_code")
     for key, error_class, reason, number in groups.annotate(number=Sum("count")):
         kind = "soft" if ERROR_RULES[ErrorClass(error_class)].is_soft else "hard"
         found[key].failures[kind, reason] += number

@@ -18,6 +18,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from monitoring import access
 from monitoring.health.documents import health_document, status_document
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.publisher import Published, PublishedDocument
@@ -97,20 +98,27 @@ _applied_migrations: list[bool] = []
 
 
 @open_page
-def status(_: HttpRequest) -> HttpResponse:
-    return _json(published_status.get().body)
+def status(request: HttpRequest) -> HttpResponse:
+    return _json(_status_for(request))
+
+
+def _status_for(request: HttpRequest) -> bytes:
+    document = published_status.get().body
+    return document if access.may_see_scores(request) else access.without_matches(document)
 
 
 @open_page
-def prometheus(_: HttpRequest) -> HttpResponse:
+def prometheus(request: HttpRequest) -> HttpResponse:
     if not settings.CONFIG.enable_prometheus_metrics:
         raise Http404
+    if refusal := access.refuse_metrics(request):
+        return refusal
     return HttpResponse(exposition.render(), content_type=CONTENT_TYPE_LATEST)
 
 
 @open_page
 def page(request: HttpRequest) -> HttpResponse:
-    summary = orjson.loads(published_status.get().body)
+    summary = orjson.loads(_status_for(request))
     titles = {"live": "Live", "upcoming": "Coming up", "finished": "Finished"}
     groups = [
         {"name": name, "title": title, "matches": [match for match in summary["matches"] if match["group"] == name]}

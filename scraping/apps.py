@@ -6,7 +6,10 @@ class ScrapingConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from scraping import checks  # noqa: F401 - checks register by being imported
+        # Checks and receivers register by being imported.
+        from scraping import checks  # noqa: F401
         from scraping.documents import publisher
+        from scraping.journal import evidence  # noqa: F401
+        from scraping.matches import match_logs  # noqa: F401
 
         publisher.connect()

@@ -12,7 +12,7 @@ from scraping.matches import importance
 
 
 @register()
-def proxies_can_be_used(**options: Any) -> list[CheckMessage]:
+def check_proxies(**options: Any) -> list[CheckMessage]:
     try:
         ProxyPlan.of(settings.CONFIG)
     except ProxyError as error:
@@ -22,13 +22,10 @@ def proxies_can_be_used(**options: Any) -> list[CheckMessage]:
 
 
 @register()
-def importance_can_be_judged(**options: Any) -> list[CheckMessage]:
+def check_importance_rules(**options: Any) -> list[CheckMessage]:
     try:
         importance.read(importance.path())
     except importance.ImportanceFileError as error:
-        hint = (
-            f"Mend {importance.path()}, or let IMPORTANCE_FILE name another file; config/importance.yaml, as it comes "
-            "with the code, shows the form."
-        )
+        hint = f"Correct {importance.path()}; the version that comes with the code shows the form."
         return [Error(f"The rules of importance cannot be used: {error}", hint=hint, id="scraping.E002")]
     return []

@@ -1,7 +1,8 @@
 """Every way in which reading a match can fail: the exceptions, their classes, and the one table of what follows.
 
 ScrapingError
-├── Transient             timeout, network, 5xx
+├── Transient             network, 5xx
+│   └── ReadTimeout       the source or the page did not respond in time
 ├── Blocked               403, 429
 │   ├── RobotsRefused     robots.txt forbids the page; no request was sent
 │   └── Challenged        a bot challenge in place of the page
@@ -22,8 +23,7 @@ ScrapingError
 └── StaleFence            another worker owns the task now; nothing is written
 Any other exception is a bug.
 
-To add an error class: add a member to `ErrorClass`, its row to `ERROR_RULES`, an exception that carries it, a migration
-for the choices, and its line in docs/architecture.md. tests/scraping/test_error_classes.py fails for a forgotten place.
+CONTRIBUTING.md has the recipe for a new error class. tests/scraping/test_error_classes.py fails for a forgotten place.
 """
 
 # ruff: noqa: N818 - named by what happens next, not by being errors
@@ -52,19 +52,32 @@ class ErrorClass(StrEnum):
     BUG = "bug"
 
 
+class ErrorType(StrEnum):
+    """The kind of an error as reports and metrics count it (DM-5, FR-015); the class says what follows."""
+
+    NETWORK = "network"
+    PARSING = "parsing"
+    BROWSER = "browser"
+    DATABASE = "database"
+    AUTH = "auth"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ErrorRule:
     """All consequences of one error class. Fields without a default must be decided for every new class."""
 
+    error_type: ErrorType
     attempts: int | None  # then the task is dead; None: as many as the source's retry policy allows
     first_pause_seconds: float | None  # doubles with every attempt; None: the source's retry policy
     longest_pause_seconds: float | None  # jitter included; a longer Retry-After wins; None: the source's retry policy
     is_charged: bool  # counts as an attempt. False for faults of our own, which retry without jitter
-    feeds_breaker: bool  # counts against the breakers of the match and of the source, and slows the match down
+    # Counts against the breakers of the match and of the source, and slows the match down. A charged class without it
+    # counts as a good call of the source.
+    feeds_breaker: bool
     pauses_match: bool  # a failed attempt of this class counts towards pausing the match
     rotates_session: bool
     keeps_evidence: bool  # of every attempt; evidence of the attempt a task dies of is always kept
-    is_soft: bool  # may pass without a person; reported as soft or hard in the metrics
+    is_soft: bool  # may end without an operator's action; reported as soft or hard in the metrics
     advice: str  # for operators, beside the dead task and in the alert
     first_retry_at_once: bool = False
     completes_match: bool = False  # the last attempt ends the match instead of leaving a dead letter
@@ -74,6 +87,7 @@ class ErrorRule:
 MAX_UNCHARGED_ATTEMPTS = 10  # a page that kills every browser must end somewhere
 
 _BLOCKED = ErrorRule(
+    error_type=ErrorType.NETWORK,
     attempts=None,
     first_pause_seconds=15.0,  # a source that refuses us needs a longer pause than a network error
     longest_pause_seconds=60.0,  # a live match waits no longer of itself
@@ -86,6 +100,7 @@ _BLOCKED = ErrorRule(
     advice="The source refuses our requests. Raise the source's minimum interval, or use another way out (proxies).",
 )
 _RESOURCE = ErrorRule(
+    error_type=ErrorType.BROWSER,
     attempts=MAX_UNCHARGED_ATTEMPTS,
     first_pause_seconds=0.2,
     longest_pause_seconds=15.0,
@@ -100,6 +115,7 @@ _RESOURCE = ErrorRule(
 )
 ERROR_RULES: dict[ErrorClass, ErrorRule] = {
     ErrorClass.TRANSIENT: ErrorRule(
+        error_type=ErrorType.NETWORK,
         attempts=None,
         first_pause_seconds=None,
         longest_pause_seconds=None,
@@ -116,6 +132,7 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
     ErrorClass.CHALLENGE: replace(
         _BLOCKED,
         attempts=2,  # the second one in a fresh session
+        pauses_match=False,  # it is skipped and tried again after a minute; five minutes would be too long
         is_soft=False,
         skips_task=True,
         advice="The source shows a bot challenge, and a fresh session did not pass it; its sessions are kept. "
@@ -123,11 +140,13 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
     ),
     ErrorClass.AUTH: replace(
         _BLOCKED,
+        error_type=ErrorType.AUTH,
         keeps_evidence=False,
         first_retry_at_once=True,  # with a fresh session; after that as for BLOCKED
         advice="The source requires a session that we could not get. Check whether its page opens without a login.",
     ),
     ErrorClass.DRIFT: ErrorRule(
+        error_type=ErrorType.PARSING,
         attempts=2,
         first_pause_seconds=None,
         longest_pause_seconds=None,
@@ -142,6 +161,7 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
         "Compare the evidence with the source's selectors and its adapter in scraping/sources, correct them, deploy.",
     ),
     ErrorClass.GONE: ErrorRule(
+        error_type=ErrorType.NETWORK,
         attempts=2,
         first_pause_seconds=None,
         longest_pause_seconds=None,
@@ -155,8 +175,13 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
         advice="The source no longer has the match. Check whether its address has changed.",
     ),
     ErrorClass.RESOURCE: _RESOURCE,
-    ErrorClass.STORE: replace(_RESOURCE, advice="Our database refused the write. Check it with manage.py doctor."),
+    ErrorClass.STORE: replace(
+        _RESOURCE,
+        error_type=ErrorType.DATABASE,
+        advice="Our database refused the write. Check it with manage.py doctor.",
+    ),
     ErrorClass.BUG: ErrorRule(
+        error_type=ErrorType.PARSING,  # nearly always in the code that reads what a source has sent
         attempts=1,
         first_pause_seconds=None,
         longest_pause_seconds=None,
@@ -178,7 +203,7 @@ class ScrapingError(Exception):
     """Base of all errors that reading a match raises on purpose."""
 
     error_class = ErrorClass.BUG
-    error_type = "bug"  # in error rows and metrics: network, parsing, browser, database, auth
+    error_code = "bug"  # in error rows and metrics: the error more exactly than by its class
 
     def __init__(
         self,
@@ -188,42 +213,44 @@ class ScrapingError(Exception):
         retry_after_seconds: float | None = None,
         url: str = "",
         evidence: str = "",
+        selector: str = "",  # selectors or JSON paths that found nothing
     ) -> None:
         super().__init__(message)
         self.http_status = http_status
         self.retry_after_seconds = retry_after_seconds
         self.url = url
         self.evidence = evidence
+        self.selector = selector
 
 
 class Transient(ScrapingError):
     error_class = ErrorClass.TRANSIENT
-    error_type = "network"
+    error_code = "network"
 
 
 class ReadTimeout(Transient):
-    error_type = "timeout"
+    error_code = "timeout"
 
 
 class Blocked(ScrapingError):
     error_class = ErrorClass.BLOCKED
-    error_type = "blocked"
+    error_code = "blocked"
 
 
 class RobotsRefused(Blocked):
-    error_type = "robots"
+    error_code = "robots"
 
 
 class Challenged(Blocked):
     """A page or a body that asks for proof of a person, in place of the data."""
 
     error_class = ErrorClass.CHALLENGE
-    error_type = "challenge"
+    error_code = "challenge"
 
 
 class AuthExpired(ScrapingError):
     error_class = ErrorClass.AUTH
-    error_type = "auth"
+    error_code = "auth"
 
 
 class NoToken(AuthExpired):
@@ -232,33 +259,33 @@ class NoToken(AuthExpired):
 
 class Drift(ScrapingError):
     error_class = ErrorClass.DRIFT
-    error_type = "parsing"
+    error_code = "parsing"
 
 
 class LayoutChanged(Drift):
-    error_type = "layout"
+    error_code = "layout"
 
 
 class SchemaBreak(Drift):
-    error_type = "schema"
+    error_code = "schema"
 
 
 class EgressRefused(Drift):
-    error_type = "egress"
+    error_code = "egress"
 
 
 class PayloadRejected(Drift):
-    error_type = "rejected"
+    error_code = "rejected"
 
 
 class Gone(ScrapingError):
     error_class = ErrorClass.GONE
-    error_type = "gone"
+    error_code = "gone"
 
 
 class ResourceLost(ScrapingError):
     error_class = ErrorClass.RESOURCE
-    error_type = "browser"
+    error_code = "browser"
 
 
 class PageCrashed(ResourceLost):
@@ -267,7 +294,7 @@ class PageCrashed(ResourceLost):
 
 class StoreAway(ScrapingError):
     error_class = ErrorClass.STORE
-    error_type = "database"
+    error_code = "database"
 
 
 class NotStored(StoreAway):
@@ -283,7 +310,7 @@ class BreakerOpen(ScrapingError):
     """The breaker opened after the task was hinted; the task is postponed until `until`."""
 
     error_class = ErrorClass.RESOURCE
-    error_type = "breaker_open"
+    error_code = "breaker_open"
 
     def __init__(self, message: str, *, until: datetime) -> None:
         super().__init__(message)
@@ -293,14 +320,14 @@ class BreakerOpen(ScrapingError):
 class OverBudget(BreakerOpen):
     """The source's traffic budget of today is spent: no visits, direct reads go on."""
 
-    error_type = "over_budget"
+    error_code = "over_budget"
 
 
 class StaleFence(ScrapingError):
     """Another worker owns the task: the result of this attempt must not be written."""
 
     error_class = ErrorClass.RESOURCE
-    error_type = "stale_fence"
+    error_code = "stale_fence"
 
 
 _STATUS_ERRORS: dict[int, type[ScrapingError]] = {

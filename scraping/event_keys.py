@@ -25,7 +25,7 @@ def ball_after(before: str, innings: int, label: str) -> str:
     """Returns the slot of a delivery from the slot before it and its label "11.5"; empty if they are not enough."""
     kind, *numbers = before.split(":")
     over_text = label.partition(".")[0]
-    if kind != "b" or len(numbers) != 3 or not over_text.isdecimal():
+    if kind != "b" or len(numbers) != 3 or not (over_text.isascii() and over_text.isdecimal()):
         return ""
     last_innings, last_over, last_index = map(int, numbers)
     over = int(over_text)

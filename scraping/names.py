@@ -75,9 +75,32 @@ class TeamName:
         return bool(self.name)
 
 
+def identity(name: str, aliases: Aliases = NO_ALIASES) -> str:
+    """Returns the key of a team: names with one key mean one team. Empty for a placeholder ("TBC").
+
+    Stricter than `similarity`: every word of a club's name counts, so that EC Vitória and Vitória SC are two teams.
+    An alias makes two names one team; a country's alias holds for all of its teams.
+    """
+    text = aliases.get(squeezed(name), name).strip()
+    if not text or _UNDECIDED.match(text):
+        return ""
+    words, grade = _graded(text)
+    if known := aliases.get("".join(words)):
+        words = _graded(known)[0]
+    return "+".join(("".join(words), *sorted(grade)))
+
+
 @lru_cache(maxsize=4096)
 def _split(text: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
-    """Returns a name without its grade, the words of it, and the grade."""
+    """Returns a name without its grade and optional words, the words of it, and the grade."""
+    kept, grade = _graded(text)
+    meaning = tuple(word for word in kept if word not in _OPTIONAL) or kept
+    return "".join(meaning), meaning, grade
+
+
+@lru_cache(maxsize=4096)
+def _graded(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Returns the words of a name without its grade, and the grade."""
     if (joined := _JOINED.match(text)) and (len(joined[1]) >= SHORTEST_JOINED or not text[len(joined[1])].isalnum()):
         text = f"{joined[1]} {joined[2].replace('W', ' W')}"
     bare = plain(text.replace("'", ""))
@@ -91,8 +114,7 @@ def _split(text: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
             grade.add(word)
         else:
             kept.append(word)
-    meaning = tuple(word for word in kept if word not in _OPTIONAL) or tuple(kept)
-    return "".join(meaning), meaning, frozenset(grade)
+    return tuple(kept), frozenset(grade)
 
 
 def team(name: str, short_name: str = "", aliases: Aliases = NO_ALIASES) -> TeamName:

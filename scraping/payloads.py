@@ -97,7 +97,7 @@ class Innings(Frozen):
     team: Side
     runs: int = Field(ge=0, le=2000)
     wickets: int = Field(ge=0, le=10)
-    overs: Annotated[str, StringConstraints(pattern=r"^\d{1,3}\.\d{1,2}$")]
+    overs: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,3}\.[0-9]{1,2}$")]
     is_declared: bool = False
     is_super_over: bool = False
     target: int | None = Field(default=None, ge=0, le=4000)
@@ -181,7 +181,7 @@ class Event(Frozen):
 
 
 class Integrity(Frozen):
-    """How complete the payload is: the wanted fields that the source left out."""
+    """The completeness of the payload: the wanted fields that the source left out."""
 
     missing_fields: tuple[str, ...] = ()
     null_field_rate: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -249,7 +249,6 @@ class Lineups(Parsed):
 
     kickoff: AwareDatetime | None = None
     lineups: tuple[Lineup, ...] = ()
-    integrity: Integrity = Integrity()
 
 
 class Figures(Parsed):
@@ -267,6 +266,11 @@ class Payload(Parsed):
     events_are_complete: bool = False  # True: every event since the start is in `events`, absence means retraction
     is_partial_state: bool = False  # True: `state` is only good enough where nothing better is known (DOM fallback)
     integrity: Integrity = Integrity()
+
+    @property
+    def lacks_events(self) -> bool:
+        """Returns whether the list of events could not be read. A missing list is not an empty list."""
+        return "events" in self.integrity.missing_fields
 
     def normalized(self) -> dict[str, Any]:
         """The state as plain JSON values."""

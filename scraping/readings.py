@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -13,10 +14,12 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import orjson
 
 from scraping.errors import SchemaBreak
+from scraping.payloads import Integrity
 
 PAGE = "page"  # the name of the document that holds the page's HTML
 FIELDS = "fields"  # the name of the document with the values that the selectors found on an open page
@@ -39,7 +42,7 @@ class Site:
     key: str
     base_url: str = ""
     adapter_key: str = ""  # empty: the key
-    api_hosts: tuple[str, ...] = ()  # besides its own
+    api_hosts: tuple[str, ...] = ()  # in addition to that of base_url
     allows_private: bool = False
     read_way: str = "auto"  # auto, visit, attached
     robots_policy: str = "obey"
@@ -148,7 +151,7 @@ class Extractor:
 
     script: str
     argument: Mapping[str, Any]
-    pulse: str = ""  # the field that changes while the page receives updates; empty: any change counts
+    pulse: str  # the field that changes while the page receives updates
 
 
 @dataclass(frozen=True)
@@ -229,6 +232,59 @@ def evidence_from(reading: Reading) -> Iterator[None]:
         documents = tuple(document for name, document in reading.documents.items() if name != STATIC_PAGE)
         attach_evidence(error, AttemptEvidence(documents, reading.screenshot))
         raise
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """A session as log lines show it: its proxy by a hash."""
+
+    session_id: str
+    proxy_pool: str = ""  # "gateway" or "list"; empty: no proxy
+    geo: str = ""
+    ip_hash: str = ""
+
+
+@dataclass
+class AttemptFacts:
+    """The readings and costs of an attempt so far, for its log line. Sessions and the reader add to it."""
+
+    began: float = field(default_factory=time.monotonic)
+    session: SessionFacts | None = None
+    mode: str = ""
+    http_status: int | None = None
+    bytes_in: int = 0
+    requests_made: int = 0
+    requests_blocked: int = 0
+    captured: int = 0  # documents of endpoints
+    schema_version: str = ""
+    integrity: Integrity | None = None
+    outcome: str = "read"  # in a few words
+    scraper_id: UUID | None = None
+    is_shown: bool = True  # False: an unchanged poll that the log leaves out
+
+    def add(self, reading: Reading) -> None:
+        """Adds what one reading has cost; an attempt may make several."""
+        self.mode = reading.mode.value
+        self.bytes_in += reading.bytes_in
+        self.requests_made += reading.requests_made
+        self.requests_blocked += reading.requests_blocked
+        self.captured += len(reading.documents) - (PAGE in reading.documents)
+        self.http_status = max((one.status for one in reading.documents.values()), default=None)
+
+
+attempt_facts: ContextVar[AttemptFacts | None] = ContextVar("attempt_facts", default=None)
+
+
+def note_outcome(outcome: str, *, scraper_id: UUID | None = None, is_shown: bool = True) -> None:
+    """Records what the current attempt has found, for its log line."""
+    if (facts := attempt_facts.get()) is not None:
+        facts.outcome, facts.scraper_id, facts.is_shown = outcome, scraper_id, is_shown
+
+
+def note_content(schema: str, integrity: Integrity | None = None) -> None:
+    """Records how complete the content of the current attempt is, for its log line."""
+    if (facts := attempt_facts.get()) is not None:
+        facts.schema_version, facts.integrity = schema, integrity
 
 
 stage_listener: ContextVar[Callable[[str], None] | None] = ContextVar("stage_listener", default=None)

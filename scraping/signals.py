@@ -2,7 +2,8 @@
 
 All are sent with `send_robust`, after the change is written: a receiver that fails does not disturb the sender. Above
 each signal: when it is sent, and its arguments. Many also carry `now`, the time of the event. Every signal has a
-receiver (`monitoring.receivers`, `scraping.documents`, `scraping.stats.read_stats`); delete it with its last one.
+receiver (`monitoring.audit_receivers` and `alert_receivers`, `scraping.documents`, `scraping.stats.read_stats`); delete
+it with its last one.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ breaker_half_opened = Signal()
 breaker_closed = Signal()
 # A person opened, closed, reset or probed a breaker: name, action, until, reason, actor.
 breaker_operated = Signal()
-# A worker started a new browser in place of one: worker_id, reason, seconds, cause.
+# A worker started a new browser in place of one: worker_id, reason, seconds, cause, pids_before, pids_after,
+# browser_uptime_hours, task_count.
 browser_replaced = Signal()
 # A browser without a worker was ended, or would be in a dry run: pid, memory_bytes, owner, dry_run, reason.
 orphan_killed = Signal()
@@ -86,5 +88,5 @@ disk_ran_short = Signal()
 # The disk of a worker has room again: worker_id, free_mb.
 disk_recovered = Signal()
 # A worker carried out a command, or it was closed: order_id, worker_id, kind, actor, reason, outcome, has_failed,
-# seconds.
+# seconds, and of a replaced browser pids_before, pids_after, browser_uptime_hours, task_count.
 order_done = Signal()

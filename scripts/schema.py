@@ -19,7 +19,7 @@ def described() -> dict[str, Any]:
     """Returns the schema that /api/schema serves. Needs Django set up."""
     from victoryline.lib.http.openapi import document
 
-    found: dict[str, Any] = json.loads(document())
+    found: dict[str, Any] = json.loads(document().text)
     return found
 
 
@@ -40,7 +40,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
         return ""
     breaking = sum(each.is_breaking for each in found)
     head = f"The API schema has changed ({len(found)} changes, {breaking} of them break clients):"
-    todo = "If intended: run `make schema`, add it to CHANGELOG.md, and commit docs/openapi.json with the change."
+    todo = "If intended: write docs/openapi.json with `make schema`, commit it with the change, add it to CHANGELOG.md."
     if breaking:
         todo += " Breaking changes need a new VERSION in SPECTACULAR_SETTINGS and a message to every consumer."
     return "\n".join([head, *(f"  {each}" for each in found), todo])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from aiohttp import web
+
+from stadium.matches.ids import event_id, number_of_custom_id
 
 Site = Literal["crex", "sofascore", "crexpro", "board", "espncricinfo", "espn", "espnsoccer", "sofascorecricket"]
 Target = Literal["page", "live", "feed", "list", "map", "lineups", "statistics", "asset", "token", "public"]
@@ -44,3 +47,27 @@ def robots_endpoint(site: Site) -> Endpoint:
 
 def endpoint_of(request: web.Request) -> Endpoint | None:
     return request.app[ENDPOINTS].get(id(request.match_info.route))
+
+
+def site_of(request: web.Request) -> Site:
+    return request.app[ENDPOINTS][id(request.match_info.route)].site
+
+
+def match_key_in_address(request: web.Request) -> str:
+    """Returns the key of the match that the address of a request names; empty if none."""
+    info = request.match_info
+    if "name" in info:  # a slug followed by the key
+        return info["name"].rpartition("-")[2]
+    if "custom" in info:
+        number = number_of_custom_id(info["custom"])
+        return "" if number is None else str(event_id(number))
+    return info.get("id") or request.query.get("key") or request.query.get("event") or ""
+
+
+async def json_object(request: web.Request) -> dict[str, Any] | None:
+    """Returns the body of a request, or None if it is not a JSON object."""
+    try:
+        body = json.loads(await request.read())
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from aiohttp import web
 
 from stadium.context import STADIUM, Stadium
-from stadium.endpoints import Endpoint, Handler, endpoint_of
+from stadium.endpoints import Endpoint, Handler, endpoint_of, json_object, match_key_in_address
 from stadium.fault_responses import CHALLENGE_BODY, respond
-from stadium.matches.ids import event_id, number_of_custom_id
 from stadium.request_counters import RequestRecord
 
 
@@ -20,7 +17,7 @@ async def request_middleware(request: web.Request, handler: Handler) -> web.Stre
         return await handler(request)
     stadium = request.app[STADIUM]
     wall = stadium.simulation.clock.wall()
-    match = _match_in_address(request)
+    match = match_key_in_address(request)
     stadium.counters.enter(endpoint.site, endpoint.target, match)
     status = 0  # recorded for a connection that was cut
     try:
@@ -64,21 +61,8 @@ def _unauthorized() -> web.Response:
 
 async def _match_of(request: web.Request) -> str:
     """Returns the key of the match that a request is about, as faults name it; empty if none."""
-    key = _match_in_address(request)
+    key = match_key_in_address(request)
     if key or request.method != "POST":
         return key
-    try:
-        body = json.loads(await request.read())
-    except ValueError:
-        return ""
-    return str(body.get("matchKey") or body.get("mf") or "") if isinstance(body, dict) else ""
-
-
-def _match_in_address(request: web.Request) -> str:
-    info = request.match_info
-    if "name" in info:  # a slug followed by the key, at Crex and ESPNcricinfo
-        return info["name"].rpartition("-")[2]
-    if "custom" in info:
-        number = number_of_custom_id(info["custom"])
-        return "" if number is None else str(event_id(number))
-    return info.get("id") or request.query.get("key") or request.query.get("event") or ""
+    body = await json_object(request) or {}
+    return str(body.get("matchKey") or body.get("mf") or "")

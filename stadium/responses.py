@@ -10,11 +10,6 @@ from aiohttp import web
 NO_CACHE = {"Cache-Control": "no-cache"}
 
 
-def page(html: str | bytes) -> web.Response:
-    body = html.encode() if isinstance(html, str) else html
-    return web.Response(body=body, content_type="text/html", charset="utf-8", headers=NO_CACHE)
-
-
 def missing_page() -> web.Response:
     return web.Response(status=404, text="<h1>404 Not Found</h1>", content_type="text/html")
 

@@ -41,7 +41,7 @@ class Caller:
 
 @pytest.fixture(autouse=True)
 def clean_api(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Empty counters and caches, documents that live for one read, an access log that is written at once."""
+    """Empties counters and caches; documents live for one read, and the access log is written at once."""
     settings.ACCESS_LOG_IS_SYNCHRONOUS = True
     monkeypatch.setattr(documents, "lifetime_seconds", 0.0)
     monkeypatch.setattr(documents, "compare_seconds", 0.0)

@@ -18,10 +18,11 @@ HAS_REDIS = bool(os.environ.get("REDIS_URL"))
 
 
 def pytest_configure() -> None:
-    """Real password hashes take half a second each, by design; tests check logins, not hashes.
+    """Sets up fast password hashes, a SQLite file and Hypothesis.
 
-    SQLite gets a file: in memory, threads would share the database by table locks, which do not wait. Examples have
-    no stopwatch: on a slow day the first of them takes longer than hypothesis likes.
+    A real password hash takes half a second, and tests check logins, not hashes. SQLite uses a file: in memory, threads
+    would share the database by table locks, which do not wait. Hypothesis has no deadline: on a busy machine the first
+    example can exceed it.
     """
     import hypothesis
     from django.conf import settings
@@ -35,13 +36,13 @@ def pytest_configure() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """`scaled` tests need what `make test` starts for them; alone, `pytest` says so instead of failing."""
+    """Skips `scaled` tests without the servers that `make test` starts for them."""
     if item.get_closest_marker("scaled") and not (HAS_POSTGRES and HAS_REDIS):
         pytest.skip("needs PostgreSQL and Redis: make test ONLY=scaled")
 
 
 def pytest_unconfigure() -> None:
-    """Requests of tests without a database leave rows that the end of the process would try to write."""
+    """Drops access-log rows of tests without a database: the process would try to write them at its end."""
     _forget_access_records()
 
 
@@ -53,7 +54,7 @@ def _forget_access_records() -> None:
 
 @pytest.fixture(autouse=True)
 def empty_open_limits() -> None:
-    """All tests call from one address: the requests of one must not count for the next."""
+    """Resets the counters by address: all tests use the same address."""
     from django.core.cache import caches
 
     caches["limits"].clear()
@@ -61,16 +62,16 @@ def empty_open_limits() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_keepdb(request: pytest.FixtureRequest, django_db_modify_db_settings: None) -> bool:
-    """pytest-django's question whether there is a database already: there is where a migrated one could be copied."""
+    """Returns True if a migrated database could be copied; pytest-django then reuses it."""
     return bool(request.config.getvalue("reuse_db")) or (not HAS_POSTGRES and migrated.place(_test_database()))
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """The test database, without connections when it is dropped.
+    """Sets up the test database, and closes all connections before it is dropped.
 
-    A connection whose thread ended is closed by the garbage collector, whenever that comes; the access log's thread
-    would open one for the rows of tests that had no database.
+    A connection of an ended thread is closed only by the garbage collector, and the thread of the access log would
+    open one for rows of tests without a database.
     """
     if not HAS_POSTGRES:
         migrated.keep(_test_database())
@@ -87,7 +88,7 @@ def _test_database() -> Path:
 
 @pytest.fixture(scope="session")
 def stadium() -> Iterator[StadiumProcess]:
-    """One stadium for all tests that only read from it."""
+    """A stadium shared by all tests that only read from it."""
     with StadiumProcess() as running:
         yield running
 
@@ -101,7 +102,7 @@ def own_stadium() -> Iterator[StadiumProcess]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A real Chromium for pages of ours. Its tests may make rows: in the thread that Playwright's loop runs in."""
+    """A real Chromium for our own pages. Its tests may write to the database in the thread of Playwright's loop."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

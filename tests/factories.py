@@ -1,4 +1,4 @@
-"""Rows for tests, made with as little as the test cares about. Times are explicit: NOW unless said otherwise."""
+"""Factories of database rows: a test passes only the fields that matter to it. Times are NOW by default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _numbers = itertools.count(1)
 
 
 def make_source(key: str = "crex", **fields: Any) -> Source:
-    """The source with this key; the same row when asked for again."""
+    """Returns the source with this key; creates it the first time."""
     sport = "football" if key == "sofascore" else "cricket"
     defaults = {"name": key.title(), "sport": sport, "base_url": f"https://{key}.example", **fields}
     return Source.objects.get_or_create(key=key, defaults=defaults)[0]
@@ -80,7 +80,7 @@ def make_match(*, state: MatchState | None = None, now: datetime = NOW, **fields
 
 
 def make_unread_match(*, now: datetime = NOW, **fields: Any) -> Match:
-    """Discovered, never read."""
+    """Creates a discovered match that was never read."""
     values: dict[str, Any] = {
         "sport": "cricket",
         "title": "Kenya vs Nepal",
@@ -113,7 +113,7 @@ def make_scraper(ref: MatchRef, *, now: datetime = NOW, **fields: Any) -> Scrape
 
 
 def make_snapshot(match: Match, *, now: datetime = NOW, **fields: Any) -> Snapshot:
-    """Of the match as it is."""
+    """Creates a snapshot of the current state of the match."""
     values: dict[str, Any] = {
         "sequence": match.sequence,
         "checksum": match.checksum or "0" * 64,

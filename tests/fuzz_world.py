@@ -1,6 +1,6 @@
-"""`python -m tests.fuzz_world`: fills the database that the environment names and prints a token, a key and the ids.
+"""`python -m tests.fuzz_world`: fills the database of the environment and prints a token, a key and the ids.
 
-Every kind of match that the API can be asked for: live, over, upcoming, never read, paused; with corrected events,
+Every kind of match: live, finished, upcoming, unread, paused; with corrected events,
 snapshots, line-ups, two sources that disagree; and jobs.
 """
 
@@ -37,8 +37,8 @@ from tests.factories import (  # noqa: E402
     make_source,
     make_unread_match,
 )
-from tests.scraping.people import lineups_of, side_of  # noqa: E402
 from tests.scraping.rounds import url_of  # noqa: E402
+from tests.scraping.scripted_lineups import lineups_of, side_of  # noqa: E402
 
 SCOPES = ("read", "ingest", "operate")
 
@@ -49,7 +49,7 @@ def main() -> None:
     issued = keys.issue(consumer_name="fuzz", tier=Tier.PREMIUM, scopes=SCOPES, now=now)
     refs = [_cricket(now), _football(now), _over(now), _upcoming(now)]
     unread = make_unread_match(now=now)
-    told_twice = _told_twice(now)
+    told_twice = _of_two_sources(now)
     names = [str(ref.match_id) for ref in refs] + [f"{ref.source.key}_{ref.source_event_id}" for ref in refs]
     make_source(PUSHED)
     words = {
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _cricket(now: datetime) -> MatchRef:
-    """Live, at its third state, with a ball that was corrected and one that was taken back."""
+    """A live match at its third state, with a corrected and a retracted ball."""
     match = make_match(now=now, sequence=3)
     ref = make_ref(match, now=now)
     make_scraper(ref, now=now)
@@ -97,8 +97,8 @@ def _upcoming(now: datetime) -> MatchRef:
     return ref
 
 
-def _told_twice(now: datetime) -> Match:
-    """By two sources that disagree."""
+def _of_two_sources(now: datetime) -> Match:
+    """A match of two sources that disagree."""
     state = cricket_state().model_dump(mode="json")
     other = cricket_state(venue="Perth").model_dump(mode="json")
     other["innings"][1]["runs"] = other["score"]["team_b"]["runs"] = 80

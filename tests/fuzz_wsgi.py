@@ -1,4 +1,4 @@
-"""The web application without limits of wrong keys and of open addresses: they would end a fuzz test after seconds."""
+"""The web application without limits on wrong keys and open addresses, which would stop a fuzz test soon."""
 
 from victoryline.wsgi import application
 

@@ -1,7 +1,7 @@
-"""A real web process full of data, and schemathesis let loose on it by the API's own description.
+"""Runs schemathesis with the API's OpenAPI document against a real web process with data.
 
-`make fuzz` and tests/api/test_fuzz.py use this. Limits are far away, so that a 429 hides nothing, and the token may do
-everything, so that a 403 doesn't either.
+Used by `make fuzz` and tests/api/test_fuzz.py. Limits are high and the token has all scopes, so that no 429 or 403
+hides an error.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SECRETS = {
     "SECRET_KEY": "for this run only, and long enough for everyone who counts",
     "JWT_SIGNING_KEY": "for this run only too, and just as long as the other one is",
 }
-# Half of the ids that are made up exist, or nothing but 404 would be seen.
+# Half of the generated ids exist; otherwise nearly every response would be a 404.
 KNOWN_PARAMETERS = {
     "path.match_id": ("matches", 0.5),
     "path.job_id": ("jobs", 0.5),
     "path.sequence": ("sequences", 0.5),
     "header.X-API-Key": ("keys", 0.5),
 }
-ACCEPTED = ("2xx", "3xx", 401, 403, 404, 409, 410, 429, "5xx")  # 410: it was, and is kept no more
+ACCEPTED = ("2xx", "3xx", 401, 403, 404, 409, 410, 429, "5xx")  # 410: deleted by retention
 REFUSED = (400, 401, 403, 404, 405, 406, 409, 415, 422, 428, 429, "5xx")
 STATEFUL_FACTOR = 6
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
@@ -48,7 +48,7 @@ PHASES = ("examples", "coverage", "fuzzing", "stateful")
 
 @dataclass(frozen=True)
 class Target:
-    """Where to send requests, who we are, and what there is to ask for."""
+    """The address of the web process, its credentials, and the existing ids."""
 
     url: str
     token: str
@@ -62,13 +62,13 @@ class Target:
         return found
 
     def failures(self) -> list[str]:
-        """What the web process itself thought was wrong: every error with its stack is one."""
+        """Returns the logged errors of the web process that have a stack."""
         return [line for line in self.log.read_text(errors="replace").splitlines() if "Traceback" in line]
 
 
 @contextmanager
 def target(folder: Path, **env: str) -> Iterator[Target]:
-    """A granian process on SQLite in `folder`, or on what `env` says."""
+    """Starts a granian process on SQLite in `folder`, or on the database of `env`."""
     port = free_port()
     environment = {
         **clean_environment(),
@@ -138,9 +138,9 @@ def fuzz(
     more: tuple[str, ...] = (),
     is_shown: bool = False,
 ) -> Outcome:
-    """All checks of schemathesis. `examples` an operation; with `seconds`, on and on until they are over.
+    """Runs all checks of schemathesis with `examples` per operation; with `seconds`, repeatedly until they are over.
 
-    `is_shown`: for people who watch it; else what it said is in the outcome.
+    `is_shown`: prints the output; otherwise the outcome has it.
     """
     settings = folder / "schemathesis.toml"
     settings.write_text(_settings(where, examples))
@@ -158,14 +158,14 @@ def fuzz(
 
 
 def _settings(where: Target, examples: int) -> str:
-    """Its configuration: who we are, what exists, and what it can't know about our answers."""
+    """Returns its configuration: credentials, existing ids, and exceptions of its checks."""
     lines = [
         'hooks = "tests.fuzz_checks"',
         "",
         "[auth.openapi.bearer]",
         f"bearer = {json.dumps(where.token)}",
         "",
-        # A 503 is an answer of ours (too-stale); `unavailability_is_promised` looks at each of them.
+        # A 503 may be documented (too-stale); `unavailability_is_promised` checks each of them.
         "[checks.not_a_server_error]",
         f"expected-statuses = {json.dumps(['2xx', '3xx', '4xx', 503])}",
         "",
@@ -179,12 +179,12 @@ def _settings(where: Target, examples: int) -> str:
         "[generation]",
         f"max-examples = {examples}",
         "",
-        # Of requests one after another, most paths are short: more of them, so that every link is gone along.
+        # Most sequences of requests are short: generate more, so that every link is followed.
         "[phases.stateful.generation]",
         f"max-examples = {examples * STATEFUL_FACTOR}",
         "",
         *_parameters(where),
-        *_what_only_data_can_tell(),
+        *_data_dependent_operations(),
     ]
     for name, words in {**where.words, "keys": [where.key]}.items():
         lines += [f"[dictionaries.{name}]", f"values = {json.dumps(words)}", ""]
@@ -199,8 +199,8 @@ def _parameters(where: Target) -> list[str]:
     return ["[parameters]", *rows, ""]
 
 
-def _what_only_data_can_tell() -> list[str]:
-    """These may say 400 to what the description allows; `refusals_of_valid_requests_are_about_data` looks at each."""
+def _data_dependent_operations() -> list[str]:
+    """Returns operations that may refuse schema-valid requests; a check of fuzz_checks.py looks at each 400."""
     lines = []
     for operation in DATA_DECIDES:
         lines += [

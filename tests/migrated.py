@@ -1,7 +1,7 @@
-"""A SQLite file with all tables, made once in a run of `make test` and copied for each further system.
+"""A migrated SQLite file, created once in a run of `make test` and copied for each further system.
 
-To migrate takes five seconds of a processor, and a run begins a dozen databases. What the first of pytest's processes
-has migrated is kept under the name in MIGRATED_DATABASE; without it, or before it is there, everybody migrates as ever.
+Migrations take five CPU seconds, and a run creates a dozen databases. The first pytest process saves its database
+under the name in MIGRATED_DATABASE; without that file, a process runs the migrations itself.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def keep(migrated: Path) -> None:
-    """For those who come later. It has its name only when it is complete: they may look at any moment."""
+    """Saves a copy for later systems, renamed when it is complete: others may check at any time."""
     kept = _kept()
     if kept is None or kept.exists():
         return
@@ -36,6 +36,6 @@ def _kept() -> Path | None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """By SQLite itself: part of a database may still be in the log beside it."""
+    """Copies with SQLite's backup, because part of a database may still be in its write-ahead log."""
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)

@@ -1,6 +1,5 @@
-"""Private PostgreSQL and Redis servers: own folder, own port, gone with the process that started them.
-
-Both can be stopped, started again on the same port, killed, and frozen (SIGSTOP): the fault tests do all of it.
+"""Private PostgreSQL and Redis servers: own folder, own port, ended with the process that started them. Both can be
+stopped, restarted on the same port, killed and frozen (SIGSTOP) by the fault tests.
 """
 
 import os
@@ -67,24 +66,24 @@ class Server:
         die_with_parent(parent)  # after a change of user, which clears the request
 
     def stop(self) -> None:
-        """End in good order; data stays."""
+        """Stops it regularly; data stays."""
         self._end(self.stop_signal)
 
     stop_signal: int = signal.SIGTERM
 
     def kill(self) -> None:
-        """End as a power failure would."""
+        """Kills it, as a power failure would."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Freeze: connections stay open without an answer."""
+        """Freezes it: connections stay open without an answer."""
         self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._signal_all(signal.SIGCONT)
 
     def close(self) -> None:
-        """End for good and remove everything. In good order first: a killed PostgreSQL leaves shared memory behind."""
+        """Stops it and removes everything; regularly first, because a killed PostgreSQL leaves shared memory behind."""
         self.stop()
         remove_tree(self.folder)
 
@@ -109,7 +108,7 @@ class Server:
             signal_group(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None
-            # A killed PostgreSQL's backends see that a moment later; until then no other server may use its data.
+            # The backends of a killed PostgreSQL end a moment later; until then no other server may use its data.
             psutil.wait_procs(children, timeout=20)
 
     def _signal_all(self, number: int) -> None:
@@ -119,7 +118,7 @@ class Server:
                 process.send_signal(number)
 
     def _tree(self) -> list[psutil.Process]:
-        """The server's process and those that it has started."""
+        """Returns the server's process and its descendants."""
         assert self.process is not None
         first = psutil.Process(self.process.pid)
         return [first, *first.children(recursive=True)]
@@ -226,7 +225,7 @@ class RedisServer(Server):
             return False
 
     def flushall(self) -> None:
-        """Forget everything, as an empty replacement would."""
+        """Deletes all keys, as in an empty replacement."""
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
 

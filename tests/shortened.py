@@ -1,7 +1,6 @@
 """Settings of the systems that fault tests and benchmarks start: the real ones, with other values for some constants.
 
-No operator would change these constants, so they have no setting; a test can't wait as long as they say. The
-environment has their values by the names below.
+These constants have no setting, and tests cannot wait as long. The environment has their values under the names below.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 
 from django.apps import AppConfig
 
+from victoryline.lib import crash
 from victoryline.settings import *  # noqa: F403
 from victoryline.settings import INSTALLED_APPS
 
@@ -30,6 +30,7 @@ POLICIES = {
 }
 BROWSER = {"BROWSER_MAX_PAGES": "max_pages", "BROWSER_HUNG_SECONDS": "hung_seconds"}
 CONSTANTS = {
+    "MIN_FREE_DISK_MB": ("victoryline.lib.files", "MIN_FREE_DISK_MB"),
     "RATE_LIMIT_TOKENS_PER_MINUTE": ("apiauth.api.token_view", "TOKENS_PER_MINUTE"),
     "SCHEDULER_TICK_SECONDS": ("victoryline.engine_process", "SCHEDULER_TICK_SECONDS"),
     "STALL_SECONDS": ("victoryline.engine_process", "STALL_SECONDS"),
@@ -42,7 +43,7 @@ def given(names: dict[str, str]) -> dict[str, Any]:
 
 
 class Shortened(AppConfig):
-    """The last app: everything that it changes is loaded."""
+    """The last app, so that everything that it changes is loaded."""
 
     name = "tests.shortened"
 
@@ -50,6 +51,7 @@ class Shortened(AppConfig):
         from scraping.browser import health
         from scraping.configuration import policies
 
+        crash.arm(os.environ.get("CRASH_AT", ""))
         made = policies.from_config
 
         def from_config(config: Any) -> Any:

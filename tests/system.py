@@ -1,4 +1,4 @@
-"""The whole embedded system as its operator starts it, in a folder of its own."""
+"""The whole embedded system, started by `manage.py run` in a folder of its own."""
 
 import json
 import os
@@ -22,7 +22,7 @@ START_SECONDS = 90.0
 
 
 def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
-    """The first true value of `condition`; fails with `what` when there is none in time."""
+    """Returns the first true value of `condition`; fails with `what` if there is none in time."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
@@ -66,7 +66,7 @@ class EmbeddedSystem:
         return self
 
     def start(self) -> Self:
-        """Start, and wait for the banner."""
+        """Starts it and waits for the banner."""
         self.launch()
         try:
             wait_for(self._is_up, seconds=START_SECONDS, what="the banner")
@@ -90,7 +90,7 @@ class EmbeddedSystem:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def family(self) -> set[psutil.Process]:
-        """Every process the system has, and every one it was seen to have before."""
+        """Returns all present and earlier processes of the system."""
         assert self.process is not None
         if self.process.poll() is None:
             self._family |= set(psutil.Process(self.process.pid).children(recursive=True))
@@ -100,7 +100,7 @@ class EmbeddedSystem:
         return [each for each in self._family if each.is_running() and _words(each)]
 
     def child(self, words: str) -> psutil.Process:
-        """The direct child whose command line has these words."""
+        """Returns the direct child whose command line has these words."""
         assert self.process is not None
         children = psutil.Process(self.process.pid).children()
         living = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
@@ -108,13 +108,13 @@ class EmbeddedSystem:
         return found
 
     def left_behind(self) -> list[str]:
-        """Processes and temporary folders that should be gone."""
+        """Returns processes and temporary folders that should be gone."""
         temporary = self.folder / "tmp"
         folders = [str(each) for each in temporary.iterdir()] if temporary.exists() else []
         return [words for each in self.survivors() if (words := _words(each))] + folders
 
     def stop(self, signal_number: int | None = None, *, seconds: float = 15) -> float:
-        """Stop it as Ctrl-C or an init system would; how long it took."""
+        """Stops it as Ctrl-C or an init system would; returns the seconds that it took."""
         assert self.process is not None
         self.family()
         began = time.monotonic()
@@ -137,7 +137,7 @@ class EmbeddedSystem:
             each.kill()
 
     def get(self, path: str, *, token: str | None = None) -> tuple[int, Any, dict[str, str]]:
-        """Status, body (JSON if it is) and headers."""
+        """Returns status, body (parsed if it is JSON) and headers."""
         return self._ask(urllib.request.Request(self.url + path), token)
 
     def post(self, path: str, body: Any, *, token: str | None = None) -> tuple[int, Any, dict[str, str]]:
@@ -171,7 +171,7 @@ class EmbeddedSystem:
 
 
 def _words(process: psutil.Process) -> str:
-    """How a process was started; empty when it is gone, or a zombie, which holds nothing."""
+    """Returns the command line of a process; empty if it is gone or a zombie, which holds no resources."""
     try:
         return "" if process.status() == psutil.STATUS_ZOMBIE else " ".join(process.cmdline())[:120] or process.name()
     except psutil.Error:

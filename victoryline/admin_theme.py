@@ -98,6 +98,7 @@ UNFOLD: dict[str, Any] = {
                 _item("Leases", "key_vertical", "scraping.lease"),
                 _item("Grades", "monitor_heart", "monitoring.gradechange"),
                 _item("Health log", "timeline", "monitoring.healthlog"),
+                _item("Log entries", "article", "monitoring.logentry"),
                 _item("Audit", "history", "monitoring.auditentry"),
             ),
             _group(

@@ -9,6 +9,9 @@ class VictoryLineConfig(AppConfig):
     verbose_name = "VictoryLine"
 
     def ready(self) -> None:
+        from victoryline.lib import statements
+
+        statements.install()
         if settings.CONFIG.database_url:
             from victoryline.databases import CONNECT_SECONDS
             from victoryline.lib import pg_wait

@@ -1,6 +1,5 @@
 """The checks of `manage.py doctor`. A check that raises is reported as a finding, so that the others still run."""
 
-import os
 import shutil
 import sys
 import time
@@ -11,14 +10,16 @@ from typing import Literal
 
 import psutil
 
+from scraping.browser.launcher import has_sandbox
 from scraping.browser.processes import free_memory_bytes
 from victoryline.configuration import Config
 from victoryline.embedded import is_free
 from victoryline.lib import chromium
+from victoryline.lib.files import MIN_FREE_DISK_MB
 from victoryline.lib.redaction import clean
 
 Status = Literal["ok", "warn", "FAIL"]
-MEMORY_NEEDED_MB, DISK_NEEDED_MB, DISK_COMFORTABLE_MB = 500, 200, 2000
+MEMORY_NEEDED_MB, DISK_COMFORTABLE_MB = 500, 2000
 BROWSER_SECONDS = 30.0
 BROWSER_FIX = (
     "Does `chromium --version` work? A refused sandbox wants user namespaces (kernel.unprivileged_userns_clone=1)."
@@ -56,7 +57,7 @@ def _config(config: Config) -> Iterator[Finding]:
 def _chromium(config: Config) -> Iterator[Finding]:
     program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir)
     if program is None:
-        wanted = f"CHROMIUM_PATH {config.chromium_path} is no program" if config.chromium_path else "none found"
+        wanted = f"CHROMIUM_PATH {config.chromium_path} is not a program" if config.chromium_path else "none found"
         yield Finding("chromium", "FAIL", wanted, "Install one (apt-get install chromium) or set CHROMIUM_PATH.")
         return
     began = time.monotonic()
@@ -69,13 +70,24 @@ def _chromium(config: Config) -> Iterator[Finding]:
     yield Finding("chromium", "ok", f"{version} started in {time.monotonic() - began:.1f} s ({program})")
 
 
+def _sandbox(config: Config) -> Iterator[Finding]:
+    if config.scraper_use_cdp and config.scraper_cdp_endpoint:
+        detail = "unknown: the browser at SCRAPER_CDP_ENDPOINT is not started by VictoryLine"
+        yield Finding("sandbox", "warn", detail, "Start that browser without --no-sandbox, as a user other than root.")
+    elif has_sandbox():
+        yield Finding("sandbox", "ok", "Chromium runs in its sandbox")
+    else:
+        detail = "Chromium runs without its sandbox, because root starts it: a hostile page that breaks out is root too"
+        yield Finding("sandbox", "warn", detail, "Start VictoryLine as another user, as the container image does.")
+
+
 def _start_browser(program: Path) -> str:
     """Starts the browser and opens a page: an installed one may still lack libraries, memory or a sandbox."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=str(program), chromium_sandbox=os.geteuid() != 0, timeout=BROWSER_SECONDS * 1000
+            executable_path=str(program), chromium_sandbox=has_sandbox(), timeout=BROWSER_SECONDS * 1000
         )
         try:
             browser.new_page().goto("about:blank", timeout=BROWSER_SECONDS * 1000)
@@ -93,8 +105,8 @@ def _database(config: Config) -> Iterator[Finding]:
         began = time.monotonic()
         with transaction.atomic():
             with connection.cursor() as cursor:
-                cursor.execute("CREATE TABLE doctor_was_here (number INTEGER)")
-                cursor.execute("INSERT INTO doctor_was_here VALUES (1)")
+                cursor.execute("CREATE TABLE doctor_check (number INTEGER)")
+                cursor.execute("INSERT INTO doctor_check VALUES (1)")
             transaction.set_rollback(True)
         yield Finding("database", "ok", f"{kind} reads and writes, {(time.monotonic() - began) * 1000:.0f} ms")
         executor = MigrationExecutor(connection)
@@ -105,7 +117,7 @@ def _database(config: Config) -> Iterator[Finding]:
         yield Finding("database", "FAIL", clean(f"{kind}: {str(error).strip()}"), fix)
         return
     if missing:
-        yield Finding("migrations", "FAIL", f"{missing} not applied", "Type: python manage.py migrate")
+        yield Finding("migrations", "FAIL", f"{missing} not applied", "Run: python manage.py migrate")
     else:
         yield Finding("migrations", "ok", "all applied")
 
@@ -161,7 +173,7 @@ def _disk(config: Config) -> Iterator[Finding]:
     config.var_dir.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(config.var_dir).free // 2**20
     fix = f"Make room, or set VAR_DIR elsewhere; {DISK_COMFORTABLE_MB} MB are comfortable."
-    status: Status = "FAIL" if free < DISK_NEEDED_MB else "warn" if free < DISK_COMFORTABLE_MB else "ok"
+    status: Status = "FAIL" if free < MIN_FREE_DISK_MB else "warn" if free < DISK_COMFORTABLE_MB else "ok"
     yield Finding("disk", status, f"{free} MB free in {config.var_dir}", "" if status == "ok" else fix)
 
 
@@ -176,4 +188,4 @@ def _alerts(config: Config) -> Iterator[Finding]:
     yield Finding("alerts", "ok", f"sent by {ways} (try: alerts --test)" if ways else "only shown in the admin")
 
 
-CHECKS = (_python, _config, _chromium, _database, _broker, _memory, _ports, _disk, _alerts)
+CHECKS = (_python, _config, _chromium, _sandbox, _database, _broker, _memory, _ports, _disk, _alerts)

@@ -28,6 +28,7 @@ def run(config: Config) -> None:
     """Starts all processes and supervises them until a signal comes."""
     host = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(config.host, config.host)  # noqa: S104 - compared, not bound
     url = f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
+    keep_private(config.var_dir)
     with _only_one(config.var_dir, url) as last_run_was_killed:
         _check_port(config, wait_seconds=12.0 if last_run_was_killed else 0.0)
         say("preparing the database")
@@ -40,6 +41,14 @@ def run(config: Config) -> None:
                 _announce(supervisor, credentials, config)
                 supervisor.watch()
         say("stopped")
+
+
+def keep_private(var_dir: Path) -> None:
+    """Makes database and logs readable by their owner only: new files by the umask, which the children inherit."""
+    os.umask(0o077)
+    for file in (*var_dir.glob("*.sqlite3*"), *(var_dir / "log").glob("*")):
+        with suppress(FileNotFoundError):  # SQLite removes its journal when the last connection closes
+            file.chmod(0o600)
 
 
 def _check_port(config: Config, *, wait_seconds: float) -> None:

@@ -1,6 +1,7 @@
 """Shared by worker and scheduler processes: stop signals, stop times, watchdog limits, the scheduler.
 
-The first signal stops the process after its running work, a second one at once; the watchdog ends a stalled process.
+Guards against a stop that loses work, and against one that never ends: the first signal stops the process after its
+running work, a second one at once, its time limit in any case. The watchdog ends a process that has stalled.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from apiauth.models import AccessLog, UsageHour
 from monitoring.health.log import KEPT_DAYS, THINNING
-from monitoring.models import Alert, AlertMessage, AuditEntry, GradeChange, HealthLog
+from monitoring.models import Alert, AlertMessage, AuditEntry, GradeChange, HealthLog, LogEntry
 from scraping.models import HealthStatus
 from scraping.scheduler import retention as scraping_retention
 from victoryline.lib.retention import Rule, aged, files, rows
@@ -36,6 +36,7 @@ def rules() -> tuple[Rule, ...]:
         # By all statuses, so that the index on status and time is used.
         aged("health-log", HealthLog, "timestamp", where=Q(health_status__in=HealthStatus.values), days=KEPT_DAYS),
         aged("grade-changes", GradeChange, "at", days=90),
+        aged("log-entries", LogEntry, "timestamp", days=settings.CONFIG.keep_errors_days, is_bare=True),
         aged("audit", AuditEntry, "timestamp", days=365),
         aged("alert-messages", AlertMessage, "created_at", days=30),
         aged("alerts", Alert, "closed_at", "{} after they closed", days=90),

@@ -11,7 +11,6 @@ import django_stubs_ext
 
 from victoryline import admin_theme, configuration
 from victoryline.databases import databases
-from victoryline.lib import crash
 from victoryline.lib.files import EmptySecretError, read_or_create
 from victoryline.lib.logs import logging_config
 
@@ -28,7 +27,6 @@ LOAD_CONFIG = partial(configuration.load, os.environ)  # reads the file again: s
 BASE_DIR = configuration.PROJECT_ROOT
 VAR_DIR = CONFIG.var_dir
 VAR_DIR.mkdir(parents=True, exist_ok=True)
-crash.arm(CONFIG.crash_at)
 
 JWT_PREVIOUS_KEYS = CONFIG.jwt_previous_keys
 try:
@@ -137,8 +135,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # Without collectstatic (a fresh clone) files are served from the source folders.
 WHITENOISE_USE_FINDERS = not (BASE_DIR / "staticfiles").exists()
 STATIC_ROOT = None if WHITENOISE_USE_FINDERS and "collectstatic" not in sys.argv else BASE_DIR / "staticfiles"
-MEDIA_ROOT = VAR_DIR / "media"
-MATCH_LOG_DIR = VAR_DIR / "match_logs"
+# Evidence and match logs, written by worker and scheduler, shown by the web process.
+STORAGE_DIR = CONFIG.storage_dir or VAR_DIR / "storage"
 
 LOGGING = logging_config(level=CONFIG.log_level, format=CONFIG.log_format, service="web")
 CSRF_FAILURE_VIEW = "victoryline.lib.http.error_pages.csrf_failure"
@@ -205,19 +203,23 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "VictoryLine",
     "DESCRIPTION": (
-        "Live matches, with the age of every answer. Begin with POST /token/generate-token: it gives a token for your "
-        "API key, good for a day. Every answer about matches says how old it is (X-Data-State, X-Data-Age-Seconds); "
-        "send its ETag as If-None-Match next time, and what has not changed costs you nothing. Every refusal is a "
-        "problem document (RFC 9457) that says what to do next."
+        "Live matches, with the age of the data in every answer. Start with POST /token/generate-token, which returns "
+        "a token for your API key, valid for a day. Every answer about matches has its age (X-Data-State, "
+        "X-Data-Age-Seconds). Send its ETag as If-None-Match with the next request: unchanged data costs no quota. "
+        "Every error is a problem document (RFC 9457) with advice on what to do next."
     ),
-    "VERSION": "0.2.0",
+    "VERSION": "0.3.0",
     "TAGS": [
-        {"name": "access", "description": "Tokens, and what is left of your limit."},
+        {"name": "access", "description": "Tokens, usage and limits."},
         {"name": "matches", "description": "Every sport and source in one shape."},
-        {"name": "history", "description": "What a match was, and what changed since."},
-        {"name": "cricket-data", "description": "The older, cricket-only shape, and sending data in."},
-        {"name": "jobs", "description": "Rounds and lists of matches that are to be read. Scope operate."},
-        {"name": "operations", "description": "Which matches are read, and when not. Scope operate."},
+        {"name": "history", "description": "Earlier states of a match, and changes."},
+        {"name": "cricket-data", "description": "The older, cricket-only format, and submissions."},
+        {"name": "jobs", "description": "Rounds and lists of matches to be read. Scope operate."},
+        {"name": "operations", "description": "Watch, stop, pause and resume matches. Scope operate."},
+        {
+            "name": "system",
+            "description": "Health, status and metrics of the system itself. Open; /metrics by network.",
+        },
     ],
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -225,6 +227,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "victoryline.lib.http.openapi.complete",
+        "monitoring.open_api.add_open_pages",
     ],
 }
 ACCESS_LOG_IS_SYNCHRONOUS = False  # True in tests: written at once rather than by a thread
@@ -248,16 +251,17 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.recover.escalate_silent_matches", 5.0),
     ("scraping.scheduler.upkeep.write_data_ages", 5.0),
     ("scraping.scheduler.upkeep.apply_importance_rules", 5.0),
+    ("scraping.matches.teams.assign_new", 5.0),
+    ("scraping.matches.teams.assign_all", 600.0),
     ("scraping.scheduler.recover.restart_scrapers", 5.0),
     ("scraping.scheduler.upkeep.close_finished_jobs", 1.0),
     ("scraping.scheduler.other_tasks.open_lineup_tasks", 5.0),
-    ("scraping.scheduler.upkeep.settle_ended_matches", 2.0),
+    ("scraping.matches.endings.settle_ended_matches", 2.0),
     ("scraping.scheduler.upkeep.write_match_logs", 5.0),
-    ("scraping.scheduler.upkeep.archive_old_matches", 300.0),
+    ("scraping.matches.lifecycle.archive_old_matches", 300.0),
     ("scraping.scheduler.other_tasks.open_final_submission_tasks", 300.0),
     ("scraping.scheduler.retention.prune_often", 10.0),
     ("scraping.scheduler.retention.prune_seldom", 300.0),
-    ("scraping.scheduler.recover.end_orphaned_browsers", 1800.0),
     # Monitoring: watchdogs, health, grade.
     ("monitoring.watchdogs.matches.watch_staleness", 5.0),
     ("monitoring.watchdogs.matches.watch_error_rate", 5.0),
@@ -273,7 +277,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("monitoring.alerts.delivery.queue_messages", 1.0),
     ("monitoring.health.log.log_health", 15.0),
     ("monitoring.recovery_outcomes.evaluate_recoveries", 5.0),
-    ("monitoring.health.grading.update_grade", 15.0),
+    ("monitoring.health.grade_changes.update_grade", 15.0),
     # Retention of everything else.
     ("victoryline.retention.prune", 15.0),
 ]

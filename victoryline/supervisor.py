@@ -36,7 +36,7 @@ STEADY_AFTER_SECONDS = 60.0
 # A signal to a process group may arrive several times; these count as one.
 ONE_SIGNAL_SECONDS = 1.0
 PR_SET_CHILD_SUBREAPER = 36
-FILE_BYTES, FILES_KEPT = 5_000_000, 3
+FILE_BYTES, FILES_KEPT = 20_000_000, 5
 LONGEST_LINE = 20_000
 SHOWN_LEVELS = {"WARN", "WARNING", "ERROR", "CRITICAL"}
 CONTEXT_KEYS = ("match_id", "source", "task_id", "attempt", "error_type", "error_message")

@@ -19,9 +19,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "victoryline.settings")
 application = BodyLimit(get_wsgi_application())
 import_module(settings.ROOT_URLCONF)  # takes a second, for which the first request would wait
 
-from monitoring.health.publisher import publisher  # needs the app registry
+from monitoring import log_rows  # needs the app registry
+from monitoring.health.publisher import publisher
 from scraping.documents.cache import documents
 
+log_rows.install()
 publisher.enable()  # prebuilt health documents
 documents.update()  # cached matches, for which the first read would wait
 availability.database.watch()  # an unreachable database costs no request a timeout

@@ -1,8 +1,8 @@
 """POST /token/generate-token: exchanges an API key for a token.
 
 Limits: requests by address, wrong keys by address, wrong keys by prefix. Wrong keys by address make guessing from one
-place hopeless. Wrong keys by prefix slow down and report guessing at one key from many places; the right key is
-accepted all the while, so that a stranger can't lock a key's owner out.
+place hopeless. Wrong keys by prefix slow down and report guessing at one key from many places; the right key is still
+accepted, so that an attacker can't lock out the owner of a key.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TokensThrottle(BaseThrottle):
         http = request._request  # noqa: SLF001
         attempts = _usage(http, "token", address_of(http), TOKENS_PER_MINUTE)
         if attempts.is_exceeded:
-            detail = f"Your address has asked for {attempts.limit} tokens within a minute; one is good for a day."
+            detail = f"Your address has requested {attempts.limit} tokens within a minute; a token is valid for a day."
             raise _refusal(attempts, detail)
         wrong = usage_of(http, "wrong-key", address_of(http), FAILURES_PER_MINUTE, is_counted=False)
         if wrong.is_used_up:
@@ -75,7 +75,9 @@ def wrong_key(request: HttpRequest, prefix: str) -> Exception:
     if prefix:
         by_prefix = usage_of(request, "wrong-secret", prefix, FAILURES_OF_A_KEY_PER_MINUTE)
         if by_prefix.is_exceeded:
-            return _refusal(by_prefix, "The key is wrong, and this key was tried with too many wrong secrets just now.")
+            return _refusal(
+                by_prefix, "The key is wrong, and there were too many attempts with this prefix and wrong secrets."
+            )
         if by_prefix.is_used_up:  # once in each window
             logger.warning(
                 "Guessing at the key %s: %s wrong secrets within a minute",
@@ -83,7 +85,7 @@ def wrong_key(request: HttpRequest, prefix: str) -> Exception:
                 by_prefix.limit,
                 extra={"action": "key_guessed", "prefix": prefix},
             )
-    return AuthenticationFailed("The API key is unknown, revoked or expired. Check it, or ask for a new one.")
+    return AuthenticationFailed("The API key is unknown, revoked or expired. Check it, or request a new one.")
 
 
 def _usage(request: HttpRequest, group: str, value: str, per_minute: int) -> Usage:
@@ -107,9 +109,9 @@ class GenerateToken(ApiView):
         operation_id="generate_token",
         summary="Get a token for an API key",
         description=(
-            "Exchanges an API key for a bearer token, which is good for 24 hours and never longer than its key. An "
-            "address may ask 60 times a minute, and be wrong 10 times; then it has to wait. `X-RateLimit-*` have "
-            "what is left."
+            "Exchanges an API key for a bearer token, which is valid for 24 hours, and never longer than its key. "
+            "Limits for an address: 60 requests a minute, 10 of them with wrong keys. The `X-RateLimit-*` headers have "
+            "the requests that are left."
         ),
         tags=["access"],
         auth=[],

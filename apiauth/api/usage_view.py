@@ -1,4 +1,4 @@
-"""GET /api/v1/usage: what the caller has used, and what is left. Costs no quota."""
+"""GET /api/v1/usage: the caller's usage and remaining quota. Costs no quota."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from victoryline.lib.http.views import ApiView, read_params
 from victoryline.lib.times import UtcTime
 
 NOTE = "Counts are up to two seconds late; this request itself costs nothing."
-AWAY_NOTE = "Our database can't be reached at the moment, so what you used before is not known. Your limits are."
+AWAY_NOTE = "Our database can't be reached at the moment: limits are known, past usage is not."
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # its __init_subclass__
@@ -54,8 +54,8 @@ class Document(BaseModel):
 
 
 class LimitStanding(Document):
-    per_minute: int = Field(description="Requests that the tier allows in a minute.")
-    used: int = Field(description="Of them, in the last minute.")
+    per_minute: int = Field(description="Requests per minute that the tier allows.")
+    used: int = Field(description="Requests in the last minute.")
     remaining: int
     resets_at: UtcTime = Field(description="When the present window ends.")
 
@@ -64,8 +64,8 @@ class KeyStanding(Document):
     prefix: str
     label: str | None = Field(description="What the key is for; null while our database is away.")
     scopes: list[str]
-    expires_at: UtcTime | None = Field(description="null: it has no end.")
-    replaced_by: str | None = Field(description="The prefix of the key that it was rotated to: time to use that one.")
+    expires_at: UtcTime | None = Field(description="null: it does not expire.")
+    replaced_by: str | None = Field(description="The prefix of its successor after a rotation: use that key.")
 
 
 class UsageSums(Document):
@@ -74,11 +74,9 @@ class UsageSums(Document):
     throttled: int = Field(description="Answered with 429.")
     refused: int = Field(description="Answered with another 4xx.")
     failed: int = Field(description="Answered with 5xx.")
-    duration_ms_mean: float | None = Field(description="How long our answers took.")
+    duration_ms_mean: float | None = Field(description="Duration of the answers.")
     duration_ms_max: int
-    age_seconds_mean: float | None = Field(
-        description="How old the data was that we served; null: no answer had an age."
-    )
+    age_seconds_mean: float | None = Field(description="Age of the served data; null: no answer had an age.")
     age_seconds_max: float | None
 
     @classmethod
@@ -110,8 +108,8 @@ class UsageHistory(Document):
     this_hour: UsageSums
     today: UsageSums
     this_month: UsageSums
-    by_day: list[UsageOfDay] = Field(description="The last 30 days, today among them.")
-    by_route: list[UsageOfRoute] = Field(description="The same 30 days, the most asked first.")
+    by_day: list[UsageOfDay] = Field(description="The last 30 days, with today.")
+    by_route: list[UsageOfRoute] = Field(description="The same 30 days, the most requested first.")
 
 
 class UsageAnswer(Document):
@@ -124,7 +122,7 @@ class UsageAnswer(Document):
 
 
 Stored = tuple[str, str | None, UsageHistory]  # label of the key, prefix of its successor, usage
-# By the key's prefix: a consumer that asks all day costs a query a second.
+# By the key's prefix: at most one query a second per consumer.
 _cache: TTLCache[str, Stored] = TTLCache(maxsize=1_000, ttl=1.0)
 _lock = threading.Lock()
 
@@ -136,10 +134,10 @@ class Usage(ApiView):
 
     @extend_schema(
         operation_id="usage",
-        summary="What you have used, and what is left",
+        summary="Usage and remaining quota",
         description=(
-            "Your limit in this minute, and your requests in this hour, today, this month and the last 30 days. "
-            "Costs no quota."
+            "The limit of this minute, and the requests of this hour, today, this month and the last 30 days. Costs no "
+            "quota."
         ),
         tags=["access"],
         responses={200: UsageAnswer, **problem_responses(400, 401, 429)},

@@ -1,7 +1,7 @@
 """Age of the data of matches without JSON endpoints: their pages stay open, update themselves and are polled.
 
-Besides ages, memory and CPU the result has the number of page loads during the measurement (none, if all is well) and
-the memory of an open page.
+In addition to ages, memory and CPU the result has the number of page loads during the measurement (none, if all is
+well) and the memory of an open page.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ FIRST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Targets:
-    """How many targets there are of each kind, and the time by which all faults are over."""
+    """The number of targets of each kind, and the time by which all faults are over."""
 
     sources: int
     matches: int

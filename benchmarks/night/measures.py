@@ -1,4 +1,4 @@
-"""Figures of a night: ages sampled from the rows, requests counted as they are sent, changes heard by signals."""
+"""Figures of a night: ages sampled from the rows, requests counted as they are sent, changes received by signals."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ from scraping.configuration import policies
 from scraping.models import OrderKind, Worker
 from scraping.reading.targets import Target
 from scraping.recovery import worker_commands
+from scraping.scheduler import due, limits
 from scraping.scheduler.loop import SchedulerLoop, load_steps
 from scraping.sources import ADAPTERS
 from scraping.worker import failures
@@ -48,11 +49,10 @@ TICK_SECONDS = 1.0  # of the scheduler; a real one ticks more often
 SAMPLE_SECONDS = 15.0
 MONOTONIC_START = 1000.0
 EXCLUDED_STEPS = {
-    "scraping.scheduler.recover.end_orphaned_browsers": "ends real processes",
     "scraping.scheduler.retention.prune_seldom": "removes files by the machine's clock",
     "victoryline.retention.prune": "removes files by the machine's clock",
     "scraping.scheduler.other_tasks.open_gap_tasks": "simulated sources have no lists of events",
-    "scraping.scheduler.upkeep.settle_ended_matches": "simulated sources have no lists of events",
+    "scraping.matches.endings.settle_ended_matches": "simulated sources have no lists of events",
     "scraping.scheduler.upkeep.write_match_logs": "writes files, of settled matches only",
     "scraping.scheduler.other_tasks.open_lineup_tasks": "simulated sources have no line-ups",
     "scraping.scheduler.other_tasks.open_submission_tasks": "no submissions in a night",
@@ -130,6 +130,8 @@ class Night:
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
 
     def run(self) -> NightResult:
+        due._given.clear()  # noqa: SLF001 - the scheduler's memory, as after its start
+        limits.spacing.clear()
         with self._surroundings():
             for source in self.world.sources:
                 source.row().save()

@@ -86,9 +86,9 @@ def _stuck() -> Iterator[str]:
     """Yields breakers and pauses that have not ended by themselves."""
     live = Match.objects.filter(status=Status.LIVE)
     for match in live.filter(lifecycle=MatchLifecycle.PAUSED):
-        yield f"match {match.pk} is paused until {match.pause_until}"
+        yield f"{match.title} is paused until {match.pause_until}"
     for match in live.exclude(frozen_at=None):
-        yield f"match {match.pk} is frozen"
+        yield f"{match.title} is frozen"
     for breaker in Breaker.objects.exclude(state=BreakerState.CLOSED).select_related("ref__match"):
         if breaker.ref is None or breaker.ref.match.status == Status.LIVE:
             yield f"breaker {breaker.name} is {breaker.state}: {breaker.reason}"

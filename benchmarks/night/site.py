@@ -43,7 +43,7 @@ class Request:
 
 
 class SimulatedAdapter(Adapter):
-    """The part of an adapter that workers and scheduler use besides the reader."""
+    """The part of an adapter that workers and scheduler use in addition to the reader."""
 
     key, sport, payload_schema, events_endpoint = "simulated", Sport.CRICKET, "simulated.v1", ""
 

@@ -152,4 +152,5 @@ def _source(index: int, load: int, rng: random.Random) -> SimulatedSource:
     latency = rng.uniform(0.08, 0.35)
     polls_per_second = max(1, load) / 2.0
     concurrency = max(6, round(polls_per_second * latency * 6))
-    return SimulatedSource(index, f"source-{index + 1}", latency, concurrency, rng.choice((0.5, 0.5, 1.0, 2.0)))
+    interval = rng.choice((0.25, 0.25, 0.5, 1.0)) / max(1, load)  # room for twice the polls at least
+    return SimulatedSource(index, f"source-{index + 1}", latency, concurrency, interval)

@@ -23,7 +23,7 @@ POLL_SECONDS = 0.005
 TIMEOUT_SECONDS = 30.0
 NEW_SNAPSHOTS = """
     SELECT id, match_id, sequence, extract(epoch FROM pg_xact_commit_timestamp(xmin))::float8
-    FROM scraping_snapshot WHERE created_at > now() - interval '5 seconds'
+    FROM live_match_data WHERE created_at > now() - interval '5 seconds'
 """
 
 

@@ -17,7 +17,7 @@ from benchmarks.progress import say
 
 RUNNING = 20  # tasks that workers are executing meanwhile
 FILL = """
-    INSERT INTO scraping_scrapetask (
+    INSERT INTO scrape_tasks (
         request_id, source_id, ref_id, job_id, resource, priority, state, stage, attempt, charged_attempts, rescues,
         run_at, hinted_at, worker_id, fence, lease_until, created_at, started_at, finished_at, error_class, reason,
         error)

@@ -71,10 +71,10 @@ def _alert_state(alert: Alert) -> tuple[str, str]:
 
 
 def _notified(alert: Alert) -> str:
-    if not alert.told_count or alert.told_at is None:
-        return "when it closed" if alert.told_over_at else "not yet"
-    times = "once" if alert.told_count == 1 else f"{alert.told_count} times"
-    return f"{times}, {span(alert.told_at, timezone.now())} ago"
+    if not alert.notification_count or alert.notified_at is None:
+        return "when it closed" if alert.end_notified_at else "not yet"
+    times = "once" if alert.notification_count == 1 else f"{alert.notification_count} times"
+    return f"{times}, {span(alert.notified_at, timezone.now())} ago"
 
 
 def _handling(alert: Alert) -> str:
@@ -111,7 +111,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
     fieldsets = (
         (None, {"fields": ("summary", "severity", "shown_state", "what_is_safe", "what_to_do", "see_also")}),
         ("Seen", {"fields": ("key", "opened_at", "last_seen_at", "closed_at", "count", "detail")}),
-        ("Notifications", {"fields": ("shown_notified", "told_over_at", "shown_handling", "shown_messages")}),
+        ("Notifications", {"fields": ("shown_notified", "end_notified_at", "shown_handling", "shown_messages")}),
     )
     operate_permission = "monitoring.change_alert"
     operated_noun = ("alert", "alerts")

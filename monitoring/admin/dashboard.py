@@ -35,7 +35,7 @@ def dashboard(_: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "figures": _figures(evaluation),
         "stalest": _stalest(now),
         "workers": _workers(evaluation.workers, now),
-        "alerts": _alerts(now),
+        "alerts": _alerts(evaluation.alerts, now),
         "objectives": _objectives(now),
         "recoveries": recoveries_of_last_day(now),
     }
@@ -55,8 +55,7 @@ def _objectives(now: datetime) -> list[dict[str, Any]]:
     ]
 
 
-def _alerts(now: datetime) -> list[dict[str, Any]]:
-    open_alerts = Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")
+def _alerts(open_alerts: list[Alert], now: datetime) -> list[dict[str, Any]]:
     return [
         {
             "severity": alert.severity,

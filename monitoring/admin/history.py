@@ -1,4 +1,4 @@
-"""Audit entries, grade changes and health log rows in the admin; the timeline of grades, and the recoveries of a day.
+"""Audit entries, grade changes, health rows and log lines in the admin; the timeline of grades, a day of recoveries.
 
 The timeline is drawn as SVG, one bar a period, the higher the worse: the admin's chart and tracker components have bars
 of equal width, and periods last from seconds to hours.
@@ -6,6 +6,7 @@ of equal width, and periods last from seconds to hours.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,9 +20,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from monitoring.audit import ACTIONS
-from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog
+from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog, LogEntry
 from scraping.models import Match
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, column
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, block, column
 
 GRADE_COLOURS = {
     Grade.HEALTHY.value: GOOD,
@@ -61,6 +62,8 @@ ACTION_LABELS = {
     "silence_over": "silent match: read again",
     "soft_restart": "scraper replaced",
     "browser_recycle": "browser replaced",
+    "manual_trigger": "browser replaced by an operator",
+    "context_pool_reset": "contexts replaced, fresh session",
 }
 SHOWN_WHILE_OPEN = ("age_s", "grade")
 MAX_PERIODS = 400  # the time before them is shown as one period of the first one's grade
@@ -226,8 +229,9 @@ class AuditEntryAdmin(HistoryAdmin):
 
 @admin.register(GradeChange)
 class GradeChangeAdmin(HistoryAdmin):
-    list_display = ("at", "shown_from", "shown_to", "reason")
+    list_display = ("at", "shown_from", "shown_to", "reason", "match")
     list_filter = ("to_grade",)
+    list_select_related = ("match",)
     search_fields = ("reason",)
     ordering = ("-at",)
     date_hierarchy = "at"
@@ -245,8 +249,19 @@ class GradeChangeAdmin(HistoryAdmin):
 @admin.register(HealthLog)
 class HealthLogAdmin(HistoryAdmin):
     list_display = (
-        *("timestamp", "match", "health_status", "error_count", "memory_mb", "cpu_percent", "update_latency_ms"),
+        *("timestamp", "match_id", "health_status", "error_count", "memory_mb", "cpu_percent", "update_latency_ms"),
         *("polling_interval_seconds", "uptime_seconds", "last_update_age_seconds"),
     )
     list_filter = ("health_status",)
-    search_fields = ("match__title", "scraper_id")
+    search_fields = ("match_id", "scraper_id")
+
+
+@admin.register(LogEntry)
+class LogEntryAdmin(HistoryAdmin):
+    list_display = ("timestamp", "level", "service", "action", "match_id", "shown_event")
+    list_filter = ("level", "service", "action")
+    search_fields = ("event", "match_id", "action")
+    ordering = ("-timestamp",)
+    fields = ("timestamp", "level", "service", "action", "match_id", "event", "shown_line")
+    shown_event = column("event", lambda entry: entry.event[:160])
+    shown_line = column("line", lambda entry: block(json.dumps(entry.line, indent=2, ensure_ascii=False)))

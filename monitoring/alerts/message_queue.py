@@ -43,9 +43,9 @@ def queue_due(channels: Collection[Channel], *, base_url: str, now: datetime) ->
 
 def _due(rows: QuerySet[Alert], now: datetime) -> list[list[Alert]]:
     """Returns the alerts of each message that is due: the critical ones, and the warnings."""
-    is_new = Q(closed_at__isnull=True, told_at__isnull=True)  # or has become critical
-    is_repeated = Q(closed_at__isnull=True, told_at__lte=now - REPEAT, acknowledged_at__isnull=True)
-    is_over = Q(closed_at__lte=now - BATCH, told_count__gt=0, told_over_at__isnull=True)
+    is_new = Q(closed_at__isnull=True, notified_at__isnull=True)  # or has become critical
+    is_repeated = Q(closed_at__isnull=True, notified_at__lte=now - REPEAT, acknowledged_at__isnull=True)
+    is_over = Q(closed_at__lte=now - BATCH, notification_count__gt=0, end_notified_at__isnull=True)
     found = list(rows.filter(is_new | is_repeated | is_over).exclude(muted_until__gt=now).order_by("pk"))
     critical = [alert for alert in found if alert.severity == Severity.CRITICAL]
     warnings = [alert for alert in found if alert.severity == Severity.WARNING]
@@ -53,7 +53,7 @@ def _due(rows: QuerySet[Alert], now: datetime) -> list[list[Alert]]:
     sent = AlertMessage.objects.filter(severity=Severity.CRITICAL, created_at__lte=now)
     if critical and not sent.filter(created_at__gt=now - CRITICAL_INTERVAL).exists():
         messages.append(critical)
-    if any(alert.told_count or alert.opened_at <= now - BATCH for alert in warnings):
+    if any(alert.notification_count or alert.opened_at <= now - BATCH for alert in warnings):
         messages.append(warnings)
     return messages
 
@@ -78,8 +78,10 @@ def _write(alerts: list[Alert], channels: Collection[Channel], base_url: str, no
         message.alerts.set(alerts)
         written += 1
     ended = [pk for pk, event in events.items() if event is Event.OVER]
-    Alert.objects.filter(pk__in=ended).update(told_over_at=now)
-    Alert.objects.filter(pk__in=events.keys() - set(ended)).update(told_at=now, told_count=F("told_count") + 1)
+    Alert.objects.filter(pk__in=ended).update(end_notified_at=now)
+    Alert.objects.filter(pk__in=events.keys() - set(ended)).update(
+        notified_at=now, notification_count=F("notification_count") + 1
+    )
     return written
 
 

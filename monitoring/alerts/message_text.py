@@ -24,7 +24,7 @@ MAX_LINES = 10
 
 
 class Event(StrEnum):
-    """What has happened to an alert, the most important first."""
+    """The events of an alert, the most important first."""
 
     WORSE = "worse"  # a warning has become critical
     RAISED = "raised"
@@ -39,9 +39,9 @@ def event_of(alert: Alert) -> Event:
     """Returns the event that the next message reports."""
     if alert.closed_at is not None:
         return Event.OVER
-    if alert.told_count == 0:
+    if alert.notification_count == 0:
         return Event.RAISED
-    return Event.REPEATED if alert.told_at else Event.WORSE
+    return Event.REPEATED if alert.notified_at else Event.WORSE
 
 
 def document(

@@ -12,6 +12,7 @@ from django.db.models import Case, F, When
 
 from monitoring import audit
 from monitoring.models import Alert, Severity
+from scraping.models import match_key
 from victoryline.lib.operators import OperationRefused
 
 logger = logging.getLogger(__name__)
@@ -30,18 +31,21 @@ def raise_alert(key: str, severity: Severity, summary: str, detail: Mapping[str,
     except IntegrityError:  # another process opened it meanwhile
         _update_open(key, columns)
         return False
-    logger.log(
-        _LEVELS[severity],
-        "Alert: %s",
-        columns["summary"],
-        extra={"action": "alert_opened", "alert_key": key, "detail": detail},
-    )
+    shown = logged(detail)
+    extra = {"action": "alert_opened", "alert_key": key, "match_id": shown.get("match_id"), "detail": shown}
+    logger.log(_LEVELS[severity], "Alert: %s", columns["summary"], extra=extra)
     return True
+
+
+def logged(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the detail of an alert as log lines have it: a match by its public name."""
+    number = detail.get("match_id")
+    return {**detail, "match_id": match_key(number)} if isinstance(number, int) else dict(detail)
 
 
 def _update_open(key: str, columns: dict[str, Any]) -> bool:
     if columns["severity"] == Severity.CRITICAL:  # a warning that became critical is notified again
-        columns = columns | {"told_at": Case(When(severity=Severity.CRITICAL, then=F("told_at")))}
+        columns = columns | {"notified_at": Case(When(severity=Severity.CRITICAL, then=F("notified_at")))}
     return bool(Alert.objects.filter(key=key, closed_at__isnull=True).update(count=F("count") + 1, **columns))
 
 
@@ -53,12 +57,12 @@ def _inherited(key: str, severity: Severity, now: datetime) -> dict[str, Any]:
     if last is None:
         return {}
     columns: dict[str, Any] = {"muted_until": last.muted_until if last.muted_until and last.muted_until > now else None}
-    if last.told_count and last.told_over_at is None:
-        Alert.objects.filter(pk=last.pk).update(told_over_at=now)
-        names = ("told_at", "told_count", "acknowledged_at", "acknowledged_by")
+    if last.notification_count and last.end_notified_at is None:
+        Alert.objects.filter(pk=last.pk).update(end_notified_at=now)
+        names = ("notified_at", "notification_count", "acknowledged_at", "acknowledged_by")
         columns |= {name: getattr(last, name) for name in names}
         if severity == Severity.CRITICAL and last.severity != severity:
-            columns["told_at"] = None
+            columns["notified_at"] = None
     return columns
 
 

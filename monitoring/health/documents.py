@@ -13,15 +13,19 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count
 
+from monitoring import audit
+from monitoring.access import count_groups
 from monitoring.alerts import alert_keys
-from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
+from monitoring.health.evaluation import Evaluation
 from monitoring.health.match_cards import card
-from monitoring.health.status_rules import SystemStatus
-from monitoring.models import Alert, AuditEntry
+from monitoring.health.scrapers import WatchedScraper, health_of
+from monitoring.health.status_rules import StatusResult, SystemStatus
+from monitoring.models import AuditEntry
 from monitoring.objectives import hourly_totals
 from monitoring.queries import DatabaseAway, SourceStats, database_read, percentile
 from scraping.models import Match, MatchRef, Source, Worker
 from victoryline.lib import availability
+from victoryline.lib.redaction import clean
 from victoryline.lib.times import as_utc_iso
 from victoryline.lib.units import MEGABYTE
 
@@ -43,25 +47,24 @@ def health_document(evaluation: Evaluation) -> dict[str, Any]:
     now = evaluation.now
     try:
         with database_read():
-            document = _health(evaluation)
+            document = _health(evaluation, evaluation.status)
     except DatabaseAway as error:
         last = last_evaluations.get("health")
         reason = f"the database is away ({error})"
         if last is not None:
             reason += f"; the other figures are those of {last.now:%H:%M:%S} UTC"
-        document = _health((last or Evaluation.empty(now)).as_of(now))
-        return {**document, "status": SystemStatus.DOWN.value, "reason": reason}
+        return _health((last or Evaluation.empty(now)).as_of(now), StatusResult(SystemStatus.DOWN, (reason,)))
     last_evaluations["health"] = evaluation
     return document
 
 
-def _health(evaluation: Evaluation) -> dict[str, Any]:
+def _health(evaluation: Evaluation, status: StatusResult) -> dict[str, Any]:
     workers, latencies = evaluation.workers, evaluation.latencies_ms
     rows = [_scraper(each, evaluation.now) for each in evaluation.scrapers]
     memory = sum(worker.memory_bytes for worker in workers) / MEGABYTE
     peak = max((worker.peak_memory_bytes for worker in workers), default=0) / MEGABYTE  # of any worker now alive
     return {
-        "status": evaluation.status.status.value,
+        "status": status.status.value,
         "timestamp": as_utc_iso(evaluation.now),
         "active_scraper_count": len(rows),
         "total_matches_scraping": len({each.match_id for each in evaluation.scrapers}),
@@ -82,7 +85,7 @@ def _health(evaluation: Evaluation) -> dict[str, Any]:
             "p95_latency_ms": round(percentile(latencies, 0.95)),
             "updates_per_minute": evaluation.updates_per_minute,
         },
-        "reason": "; ".join(evaluation.status.reasons),
+        "reason": "; ".join(status.reasons),
         "uptime_seconds": round(evaluation.uptime_seconds, 1),
         "total_memory_mb": round(memory, 1),
         "per_match_status": [
@@ -139,13 +142,14 @@ def _status(evaluation: Evaluation) -> dict[str, Any]:
         "grade": evaluation.grade.grade.value,
         "reason": evaluation.grade.reason,
         "generated_at": as_utc_iso(now),
-        "freshness": {
+        "freshness_stats": {
             "median": round(fresh.median, 1),
             "p50": round(fresh.median, 1),
             "p95": round(fresh.p95, 1),
             "p99": round(percentile(evaluation.live_ages, 0.99), 1),
             "max": round(fresh.max, 1),
             "count": fresh.count,
+            "samples": sorted(round(age, 1) for age in evaluation.live_ages),
         },
         "queue_depth": evaluation.queue.depth,
         "oldest_queued_seconds": round(evaluation.queue.oldest_age_seconds, 1),
@@ -165,7 +169,7 @@ def _status(evaluation: Evaluation) -> dict[str, Any]:
             **({"redis": not availability.redis(redis_url).is_away()} if redis_url else {}),
         },
         "objectives": {window: totals.as_document() for window, totals in hourly_totals.windows(now).items()},
-        "last_success_at": _iso(evaluation.last_success_at),
+        "last_success_time": _unix(evaluation.last_success_at),
         "workers": [_worker(number, worker, now) for number, worker in enumerate(evaluation.workers, start=1)],
         "sources": _sources(evaluation.sources),
         "alerts": [
@@ -174,24 +178,38 @@ def _status(evaluation: Evaluation) -> dict[str, Any]:
                 "summary": alert_keys.public_text(alert.key, alert.summary),
                 "opened_at": as_utc_iso(alert.opened_at),
             }
-            for alert in Alert.objects.filter(closed_at__isnull=True).order_by("severity", "-opened_at")[:MAX_ALERTS]
+            for alert in evaluation.alerts[:MAX_ALERTS]
         ],
-        "audit_entries": [
-            {
-                "timestamp": as_utc_iso(entry.timestamp),
-                "action_type": entry.action_type,
-                "outcome": entry.outcome,
-                "duration_seconds": entry.duration_seconds,
-            }
-            for entry in AuditEntry.objects.order_by("-timestamp")[:AUDIT_ENTRIES]
-        ],
-        "config": {name: getattr(settings.CONFIG, name) for name in SHOWN_CONFIG},
-        "matches": [card(match, now) for match in evaluation.matches],
+        "audit_entries": [_action(entry) for entry in AuditEntry.objects.order_by("-timestamp")[:AUDIT_ENTRIES]],
+        "config_snapshot": {name: getattr(settings.CONFIG, name) for name in SHOWN_CONFIG},
+        **_matches(evaluation),
     }
+
+
+def _matches(evaluation: Evaluation) -> dict[str, Any]:
+    cards = [card(match, evaluation.now) for match in evaluation.matches]
+    return {"match_counts": count_groups(cards), "matches": cards}
 
 
 def _iso(moment: datetime | None) -> str | None:
     return as_utc_iso(moment) if moment else None
+
+
+def _unix(moment: datetime | None) -> float | None:
+    return round(moment.timestamp(), 3) if moment else None
+
+
+def _action(entry: AuditEntry) -> dict[str, Any]:
+    """Returns an audit entry for the public (SO-5): without names, and without the words of an operator."""
+    return {
+        "entry_id": str(entry.entry_id),
+        "timestamp": _unix(entry.timestamp),
+        "action_type": entry.action_type,
+        "trigger_condition": clean(entry.trigger_condition) if entry.actor in audit.COMPONENTS else "by an operator",
+        "outcome": entry.outcome,
+        "duration_seconds": entry.duration_seconds,
+        "metadata": {name: entry.metadata[name] for name in audit.PUBLIC_METADATA if name in entry.metadata},
+    }
 
 
 def _worker(number: int, worker: Worker, now: datetime) -> dict[str, Any]:

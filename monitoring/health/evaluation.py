@@ -8,21 +8,21 @@ on the number of scrapers.
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
-from django.conf import settings
 from django.db.models import Count, Min, Q
 
 from monitoring import queries
 from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import open_keys
 from monitoring.health import grading, match_cards
-from monitoring.health.grading import Freshness, GradeState
-from monitoring.health.status_rules import StatusResult, system_status
-from monitoring.queries import SourceStats, source_stats
+from monitoring.health.grading import Freshness, GradeState, Trouble
+from monitoring.health.scrapers import WatchedScraper, active_scrapers, health_of
+from monitoring.health.status_rules import DEGRADED_FROM_ERRORS, StatusResult, SystemStatus, system_status
+from monitoring.models import Alert, Grade, Severity
+from monitoring.queries import LiveMatch, SourceStats, source_stats
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -30,14 +30,12 @@ from scraping.models import (
     Match,
     MatchLifecycle,
     Priority,
-    ScrapeError,
     Scraper,
     ScrapeTask,
     Snapshot,
     TaskState,
     Worker,
 )
-from scraping.payloads import Status
 from scraping.policies.ladder import Rung
 from scraping.stats import traffic
 
@@ -46,30 +44,15 @@ FAILURE_WINDOW = timedelta(minutes=10)
 LATENCY_WINDOW = timedelta(minutes=5)
 LATENCY_SAMPLES = 1000
 ENDED_STATES = (TaskState.SUCCESS, TaskState.FAILED, TaskState.DEAD)
-_SCRAPER_COLUMNS = tuple(column.attname for column in Scraper._meta.concrete_fields)  # noqa: SLF001 - documented under this name
-_MATCH_COLUMNS = ("ref__match_id", "ref__match__status", "ref__source__key", "ref__source_event_id", "ref__url")
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedScraper:
-    """An active scraper, with those columns of its match that health needs.
-
-    One browser serves all scrapers of a worker, so its memory and CPU are divided evenly among them.
-    """
-
-    scraper: Scraper
-    match_id: int
-    is_live: bool
-    key: str  # the match's public key
-    url: str
-    memory_bytes: float
-    cpu_percent: float
 
 
 @dataclass(frozen=True)
 class ErrorCounts:
+    """Failed polls of live matches; jobs are not counted. `worst_id`: the match with most of the last minute."""
+
     last_minute: int = 0
     last_hour: int = 0
+    worst_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +83,7 @@ class Evaluation:
 
     def __init__(self, now: datetime) -> None:
         self.now = now
+        self._named_ids: list[int] = []  # matches that the rules of /health name
 
     @classmethod
     def empty(cls, now: datetime) -> Evaluation:
@@ -118,27 +102,13 @@ class Evaluation:
         """Returns the same readings with ages counted to a later time; used while the database is away."""
         later = copy.copy(self)
         later.now = now
-        for name in ("status", "live_ages", "freshness", "grade"):
+        for name in ("status", "_rules", "live_matches", "freshness", "grade", "alerts", "trouble"):
             later.__dict__.pop(name, None)
         return later
 
     @cached_property
     def scrapers(self) -> list[WatchedScraper]:
-        """The active scrapers; read every second, so without row objects of reference, match and source."""
-        active = Scraper.objects.filter(stopped_at__isnull=True).order_by("ref_id")
-        split = len(_SCRAPER_COLUMNS)
-        rows = list(active.values_list(*_SCRAPER_COLUMNS, *_MATCH_COLUMNS))
-        scrapers = [Scraper.from_db(active.db, _SCRAPER_COLUMNS, row[:split]) for row in rows]
-        workers = {worker.worker_id: worker for worker in self.workers}
-        served = Counter(scraper.worker_id for scraper in scrapers)
-        found = []
-        for scraper, row in zip(scrapers, rows, strict=True):
-            match_id, status, source, event, url = row[split:]
-            worker, number = workers.get(scraper.worker_id), served[scraper.worker_id]
-            memory, cpu = (worker.memory_bytes / number, worker.cpu_percent / number) if worker else (0.0, 0.0)
-            key = f"{source}_{event}"
-            found.append(WatchedScraper(scraper, match_id, status == Status.LIVE, key, url, memory, cpu))
-        return found
+        return active_scrapers(self.workers)
 
     @cached_property
     def workers(self) -> list[Worker]:
@@ -153,10 +123,11 @@ class Evaluation:
 
     @cached_property
     def errors(self) -> ErrorCounts:
-        counted = ScrapeError.objects.filter(timestamp__gt=self.now - timedelta(hours=1)).aggregate(
-            last_hour=Count("pk"), last_minute=Count("pk", filter=Q(timestamp__gt=self.now - MINUTE))
-        )
-        return ErrorCounts(**counted)
+        recent = queries.scraper_errors().filter(timestamp__gt=self.now - timedelta(hours=1)).order_by()
+        in_minute = Count("pk", filter=Q(timestamp__gt=self.now - MINUTE))
+        rows = list(recent.values_list("match_id").annotate(hour=Count("pk"), minute=in_minute))
+        worst, _, most = max(rows, key=lambda row: row[2], default=(None, 0, 0))
+        return ErrorCounts(sum(row[2] for row in rows), sum(row[1] for row in rows), worst if most else None)
 
     @cached_property
     def latencies_ms(self) -> list[int]:
@@ -200,19 +171,89 @@ class Evaluation:
         return traffic.spent_sources(self.now.astimezone(UTC).date())
 
     @cached_property
-    def status(self) -> StatusResult:
+    def _rules(self) -> StatusResult:
+        """The status by the rules of /health alone, without the grade."""
         live = [each for each in self.scrapers if each.is_live]
+        unhealthy = [each for each in live if health_of(each, self.now) != HealthStatus.HEALTHY]
         return system_status(
             matches_to_watch=self.live.to_watch,
             active_scrapers=len(live),
             workers=len(self.workers),
             errors_last_minute=self.errors.last_minute,
-            unhealthy_scrapers=sum(health_of(each, self.now) != HealthStatus.HEALTHY for each in live),
+            polls_last_minute=self.updates_per_minute + self.errors.last_minute,
+            unhealthy_scrapers=len(unhealthy),
             paused_live_matches=self.live.paused,
             frozen_matches=self.live.frozen,
             sources_without_token=self.sources_without_token,
             sources_over_budget=self.sources_over_budget,
+            names=self._names(unhealthy),
         )
+
+    def _names(self, unhealthy: list[WatchedScraper]) -> dict[str, str]:
+        """Returns the title of one match for each figure that is about matches; without a query in a healthy system."""
+        live = Match.objects.live()
+        ids: dict[str, int | None] = {}
+        if unhealthy:
+            ids["unhealthy_scrapers"] = max(unhealthy, key=lambda one: one.scraper.staleness_seconds(self.now)).match_id
+        if self.live.frozen:
+            ids["frozen_matches"] = live.filter(frozen_at__isnull=False).values_list("pk", flat=True).first()
+        if self.live.paused:
+            ids["paused_live_matches"] = live.paused().values_list("pk", flat=True).first()
+        if self.errors.last_minute >= DEGRADED_FROM_ERRORS:
+            ids["errors_last_minute"] = self.errors.worst_id
+        matches = Match.objects.only("title").in_bulk([pk for pk in ids.values() if pk]) if ids else {}
+        self._named_ids = list(matches)
+        return {name: str(matches[pk]) for name, pk in ids.items() if pk in matches}
+
+    @cached_property
+    def alerts(self) -> list[Alert]:
+        """Open alerts, critical ones first.
+
+        Without that of the grade, which this evaluation states itself, and without those of silent matches that were
+        read since or are not watched any more: the watchdog closes these within seconds.
+        """
+        ages = {match.match_id: match.age_seconds for match in self.live_matches}
+        opened = Alert.objects.filter(closed_at__isnull=True).exclude(key=alert_keys.GRADE)
+        return [alert for alert in opened.order_by("severity", "-opened_at") if not _is_over(alert, ages)]
+
+    @cached_property
+    def trouble(self) -> Trouble:
+        """Reasons for the grade other than old data, so that no page is green where another one is not."""
+        rules = "; ".join(self._rules.reasons)
+        if self._rules.status is SystemStatus.DOWN:
+            return Trouble(failing=rules)
+        critical = [each for each in self.alerts if each.severity == Severity.CRITICAL]
+        more = f" (and {len(critical) - 1} more critical alerts)" if len(critical) > 1 else ""
+        # The page is public: the text without hosts and addresses.
+        first = alert_keys.public_text(critical[0].key, critical[0].summary) if critical else ""
+        return Trouble(degraded=rules or (first + more if first else ""))
+
+    @property
+    def is_in_trouble(self) -> bool:
+        is_late = max(self.freshness.median, self.freshness.p95) >= grading.DEGRADED_FROM_SECONDS
+        is_lost = self.freshness.max >= grading.FAILING_FROM_SECONDS
+        return is_late or is_lost or self.trouble != grading.NO_TROUBLE
+
+    @property
+    def cause_id(self) -> int | None:
+        """The match that the trouble is about: one that is too old, that a rule or an alert names, or the stalest."""
+        stalest = self.freshness.stalest
+        is_trouble_elsewhere = self.trouble != grading.NO_TROUBLE
+        if is_trouble_elsewhere and (stalest is None or stalest.age_seconds < grading.DEGRADED_FROM_SECONDS):
+            named = [*self._named_ids, *(alert.detail.get("match_id") for alert in self.alerts)]
+            if known := [pk for pk in named if isinstance(pk, int)]:
+                return known[0]
+        return stalest.match_id if stalest else None
+
+    @cached_property
+    def status(self) -> StatusResult:
+        """The status of /health. Healthy only if the grade is."""
+        rules, state = self._rules, self.grade
+        if state.grade == Grade.HEALTHY:
+            return rules
+        others = tuple(reason for reason in rules.reasons if reason not in state.reason)
+        status = SystemStatus.DOWN if rules.status is SystemStatus.DOWN else SystemStatus.DEGRADED
+        return StatusResult(status, (state.reason, *others))
 
     @property
     def uptime_seconds(self) -> float:
@@ -220,12 +261,16 @@ class Evaluation:
         return (self.now - min((worker.started_at for worker in self.workers), default=self.now)).total_seconds()
 
     @cached_property
+    def live_matches(self) -> list[LiveMatch]:
+        return queries.live_matches(self.now)
+
+    @property
     def live_ages(self) -> list[float]:
-        return queries.live_ages(self.now)
+        return [match.age_seconds for match in self.live_matches]
 
     @cached_property
     def freshness(self) -> Freshness:
-        return Freshness.of(self.live_ages)
+        return Freshness.of(self.live_matches)
 
     @cached_property
     def last_success_at(self) -> datetime | None:
@@ -240,7 +285,7 @@ class Evaluation:
 
     @cached_property
     def grade(self) -> GradeState:
-        return grading.current_grade(self.live_ages, self.last_success_at, self.now)
+        return grading.current_grade(self.freshness, self.last_success_at, self.trouble, self.now)
 
     @cached_property
     def sources(self) -> dict[str, SourceStats]:
@@ -252,9 +297,9 @@ class Evaluation:
         return match_cards.shown_matches()
 
 
-def health_of(watched: WatchedScraper, now: datetime) -> HealthStatus:
-    """Returns a scraper's health; the age of its data counts only while its match is live."""
-    threshold, scraper = settings.CONFIG.staleness_threshold_seconds, watched.scraper
-    if watched.is_live:
-        return scraper.health_status(now, threshold)
-    return scraper.health_status(scraper.last_update_time or scraper.start_time, threshold)
+def _is_over(alert: Alert, ages: dict[int, float]) -> bool:
+    """Returns whether the match of an alert about silence was read since the alert was updated."""
+    if not alert.key.startswith(alert_keys.STALE):
+        return False
+    age = ages.get(alert.detail.get("match_id", 0))
+    return age is None or age < alert.detail.get("silent_seconds", 0)

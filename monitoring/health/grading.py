@@ -2,32 +2,25 @@
 
 `grade` is the whole state machine, pure. A system with old or missing data changes to DEGRADED or FAILING at once; the
 return is slower: after two intervals without trouble, or after a recovery that worked. The number of these intervals
-is kept in the leader's memory only, and only from one interval to the next: a new leader counts from zero, so HEALTHY
-may come later, never sooner. If there are two leaders, only one writes a change.
+is kept in the leader's memory only (`grade_changes`). Every reason says how things are now and names a match.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from django.db import transaction
-
 from monitoring import audit
-from monitoring.alerts import alert_keys
-from monitoring.alerts.registry import close_alert, raise_alert
-from monitoring.models import Grade, GradeChange, Severity
-from monitoring.queries import last_success_at, live_ages, percentile
-
-logger = logging.getLogger(__name__)
+from monitoring.models import Grade, GradeChange
+from monitoring.queries import LiveMatch, percentile
 
 DEGRADED_FROM_SECONDS: Final = 60.0
 FAILING_FROM_SECONDS: Final = 120.0
 STALLED_FROM_SECONDS: Final = 90.0
 CALM_INTERVALS_TO_HEALTHY: Final = 2
-MEMORY_SECONDS: Final = 40.0  # a little over two intervals; older counts are dropped
+FRESH_AGAIN: Final = "data is fresh again"
 RECOVERY_SECONDS: Final = audit.EVALUATED_AFTER.total_seconds()
 # In a long outage scrapers are replaced repeatedly: after a failed recovery the next ones do not change the grade.
 FAILED_RECOVERY_SECONDS: Final = 600.0
@@ -42,11 +35,25 @@ class Freshness:
     max: float = 0.0
     count: int = 0
     late: int = 0  # number at or over DEGRADED_FROM_SECONDS
+    stalest: LiveMatch | None = None
 
     @classmethod
-    def of(cls, ages: list[float]) -> Freshness:
+    def of(cls, matches: Sequence[LiveMatch]) -> Freshness:
+        ages = [match.age_seconds for match in matches]
         late = sum(age >= DEGRADED_FROM_SECONDS for age in ages)
-        return cls(percentile(ages, 0.5), percentile(ages, 0.95), max(ages, default=0.0), len(ages), late)
+        stalest = max(matches, key=lambda match: match.age_seconds, default=None)
+        return cls(percentile(ages, 0.5), percentile(ages, 0.95), max(ages, default=0.0), len(ages), late, stalest)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Reasons other than old data: of /health `down` (failing), or `degraded` and critical alerts."""
+
+    failing: str = ""
+    degraded: str = ""
+
+
+NO_TROUBLE: Final = Trouble()
 
 
 @dataclass(frozen=True)
@@ -71,31 +78,39 @@ class GradeState:
 
 
 def grade(
-    previous: GradeState, freshness: Freshness, stall_seconds: float, recovery: Recovery | None = None
+    previous: GradeState,
+    freshness: Freshness,
+    stall_seconds: float,
+    recovery: Recovery | None = None,
+    trouble: Trouble = NO_TROUBLE,
 ) -> GradeState:
-    trouble = _failing(freshness, stall_seconds)
-    if trouble:
+    if failing := _failing(freshness, stall_seconds) or trouble.failing:
         if recovery is not None and recovery.is_under_way and previous.grade in {Grade.FAILING, Grade.RECOVERING}:
-            return GradeState(Grade.RECOVERING, 0, f"recovery is under way: {trouble}")
-        return GradeState(Grade.FAILING, 0, trouble)
+            return GradeState(Grade.RECOVERING, 0, f"recovery is under way: {failing}")
+        return GradeState(Grade.FAILING, 0, failing)
     is_waiting = previous.grade == Grade.RECOVERING and recovery is not None and not recovery.has_succeeded
-    if late := _degraded(freshness):
-        return replace(previous, calm_intervals=0) if is_waiting else GradeState(Grade.DEGRADED, 0, late)
-    if previous.grade == Grade.HEALTHY or (is_waiting and freshness.count):
-        return previous  # a recovery ends with the first successful reading after it
+    if late := _degraded(freshness) or trouble.degraded:
+        if is_waiting:
+            return GradeState(Grade.RECOVERING, 0, f"recovery is under way: {late}")
+        return GradeState(Grade.DEGRADED, 0, late)
+    if previous.grade == Grade.HEALTHY:
+        return previous
+    if is_waiting and freshness.count:  # a recovery ends with the first successful reading after it
+        return replace(previous, reason="recovery is under way: nothing was read since")
     if previous.grade == Grade.FAILING:
-        return GradeState(Grade.RECOVERING, 1, "data is fresh again")
+        return GradeState(Grade.RECOVERING, 1, FRESH_AGAIN)
     calm = previous.calm_intervals + 1
     if previous.grade == Grade.RECOVERING or calm >= CALM_INTERVALS_TO_HEALTHY:
         return GradeState(Grade.HEALTHY, calm, "data is fresh")
-    return replace(previous, calm_intervals=calm)
+    return GradeState(previous.grade, calm, FRESH_AGAIN)
 
 
 def _failing(freshness: Freshness, stall_seconds: float) -> str:
+    stalest = freshness.stalest or "the stalest live match"
     if stall_seconds >= STALLED_FROM_SECONDS:
-        return f"nothing has been read for {stall_seconds:.0f} s"
+        return f"nothing has been read for {stall_seconds:.0f} s ({stalest})"
     if freshness.max >= FAILING_FROM_SECONDS:
-        return f"the stalest live match is {freshness.max:.0f} s old"
+        return str(stalest)
     return ""
 
 
@@ -104,42 +119,17 @@ def _degraded(freshness: Freshness) -> str:
         return ""
     matches = "match" if freshness.count == 1 else "matches"
     are = "is" if freshness.late == 1 else "are"
-    return f"{freshness.late} of {freshness.count} live {matches} {are} {DEGRADED_FROM_SECONDS:.0f} s old or older"
+    late = f"{freshness.late} of {freshness.count} live {matches} {are} {DEGRADED_FROM_SECONDS:.0f} s old or older"
+    return f"{late} ({freshness.stalest})" if freshness.stalest else late
 
 
-_memory: tuple[GradeState, datetime] | None = None
-
-
-def update_grade(now: datetime) -> int:
-    """Scheduler step: returns 1 when the grade has changed."""
-    global _memory  # noqa: PLW0603 - the only state that the leader keeps between two intervals
-    previous = stored_grade()
-    if _memory is not None and _memory[0].grade == previous.grade:
-        is_last_interval = 0 <= (now - _memory[1]).total_seconds() <= MEMORY_SECONDS
-        previous = replace(previous, calm_intervals=_memory[0].calm_intervals if is_last_interval else 0)
-    state = assess(previous, live_ages(now), last_success_at(), now)
-    _memory = (state, now)
-    if state.grade == previous.grade or not _write_change(previous.grade, state, now):
-        return 0
-    _announce(previous.grade, state, now)
-    return 1
-
-
-def _write_change(previous: Grade, state: GradeState, now: datetime) -> bool:
-    """Returns False if another leader has written a change meanwhile."""
-    with transaction.atomic():
-        list(GradeChange.objects.select_for_update().order_by("-pk")[:1])  # serializes two leaders
-        if stored_grade().grade != previous:
-            return False
-        GradeChange.objects.create(from_grade=previous, to_grade=state.grade, at=now, reason=state.reason[:300])
-    return True
-
-
-def current_grade(ages: list[float], succeeded_at: datetime | None, now: datetime) -> GradeState:
+def current_grade(freshness: Freshness, succeeded_at: datetime | None, trouble: Trouble, now: datetime) -> GradeState:
     """Returns the grade for readers: an outage shows even if the scheduler is dead, though only it ends one."""
     stored = stored_grade()
-    seen = assess(stored, ages, succeeded_at, now)
-    return stored if stored.grade == Grade.RECOVERING and seen.grade == Grade.HEALTHY else seen
+    seen = assess(stored, freshness, succeeded_at, trouble, now)
+    if stored.grade == Grade.RECOVERING and seen.grade == Grade.HEALTHY:
+        return replace(stored, reason=FRESH_AGAIN)
+    return seen
 
 
 def stored_grade() -> GradeState:
@@ -147,9 +137,11 @@ def stored_grade() -> GradeState:
     return GradeState(Grade(latest.to_grade), 0, latest.reason) if latest else GradeState(Grade.HEALTHY)
 
 
-def assess(previous: GradeState, ages: list[float], succeeded_at: datetime | None, now: datetime) -> GradeState:
-    stall = (now - succeeded_at).total_seconds() if ages and succeeded_at else 0.0
-    return grade(previous, Freshness.of(ages), stall, _recovery(previous.grade, succeeded_at, now))
+def assess(
+    previous: GradeState, freshness: Freshness, succeeded_at: datetime | None, trouble: Trouble, now: datetime
+) -> GradeState:
+    stall = (now - succeeded_at).total_seconds() if freshness.count and succeeded_at else 0.0
+    return grade(previous, freshness, stall, _recovery(previous.grade, succeeded_at, now), trouble)
 
 
 def _recovery(previous: Grade, succeeded_at: datetime | None, now: datetime) -> Recovery | None:
@@ -161,21 +153,3 @@ def _recovery(previous: Grade, succeeded_at: datetime | None, now: datetime) -> 
         return None
     failed = (now - began.at).total_seconds() if began.from_grade == Grade.RECOVERING else None
     return Recovery((now - acted_at).total_seconds(), succeeded_at is not None and succeeded_at > acted_at, failed)
-
-
-def _announce(previous: Grade, state: GradeState, now: datetime) -> None:
-    level = {Grade.FAILING: logging.CRITICAL, Grade.DEGRADED: logging.WARNING}.get(state.grade, logging.INFO)
-    logger.log(
-        level,
-        "Grade %s, was %s: %s",
-        state.grade,
-        previous,
-        state.reason,
-        extra={"action": "grade_changed", "grade": state.grade.value},
-    )
-    if state.grade == Grade.HEALTHY:
-        close_alert(alert_keys.GRADE, now)
-    elif state.grade != Grade.RECOVERING:
-        severity = Severity.CRITICAL if state.grade == Grade.FAILING else Severity.WARNING
-        summary = f"The system is {state.grade.value}: {state.reason}"
-        raise_alert(alert_keys.GRADE, severity, summary, {"grade": state.grade.value}, now)

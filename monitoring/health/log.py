@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from monitoring.health.evaluation import Evaluation, WatchedScraper, health_of
+from monitoring.health.evaluation import Evaluation
+from monitoring.health.scrapers import WatchedScraper, health_of
 from monitoring.models import HealthLog
 from scraping.models import HealthStatus
 from victoryline.lib.retention import Rule
@@ -36,7 +37,7 @@ def _row(watched: WatchedScraper, now: datetime) -> HealthLog:
     scraper = watched.scraper
     return HealthLog(
         scraper_id=scraper.scraper_id,
-        match_id=watched.match_id,
+        match_id=watched.key,
         timestamp=now,
         health_status=health_of(watched, now),
         error_count=scraper.error_count,

@@ -44,7 +44,8 @@ def shown_matches() -> list[Match]:
     """Returns matches with everything that `card` needs, so that it works later without the database."""
     refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata")
     shown = (
-        Match.objects.exclude(lifecycle=MatchLifecycle.ARCHIVED)
+        Match.objects.public()
+        .exclude(lifecycle=MatchLifecycle.ARCHIVED)
         .defer("provenance")
         .prefetch_related(Prefetch("refs", queryset=refs.order_by("-source__precedence_weight", "pk")))
     )

@@ -91,7 +91,7 @@ class Publisher:
         return self._thread is not None
 
     def request(self, document: PublishedDocument) -> None:
-        """Notes that a document was asked for, and starts the thread if none runs."""
+        """Records a request for the document, and starts the thread if none runs."""
         if not self.is_enabled:
             return
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.db.models import Case, Count, Exists, F, IntegerField, Max, Min, OuterRef, Q, Subquery, Sum, When
+from django.db.models.functions import Coalesce
 
 from monitoring.invariants.rules import CheckContext, rule
 from scraping.models import Match, MatchEvent, MatchRef, ScrapeTask, Snapshot, TaskState
@@ -69,7 +70,7 @@ def events_ahead(context: CheckContext) -> Iterator[str]:
     "The next poll of the match repairs it. If it stays: check whether the match is still polled.",
 )
 def readings_ahead(context: CheckContext) -> Iterator[str]:
-    ahead = MatchRef.objects.filter(captured_at__isnull=False).filter(
+    ahead = MatchRef.objects.filter(captured_at__isnull=False, lacks_events=False).filter(
         Q(match__last_scraper_update__isnull=True) | Q(captured_at__gt=F("match__last_scraper_update"))
     )
     for pk, match_id, at in ahead.values_list("pk", "match_id", "captured_at").order_by("pk"):
@@ -105,16 +106,15 @@ def successes_without_data(context: CheckContext) -> Iterator[str]:
     "Another program than a task has written this match. Keep the database: check which programs have access.",
 )
 def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
-    """A task and its snapshot are written with the same time. Compared in Python: one query would take minutes."""
+    """A snapshot has the time at which its task ended. Compared in Python: one query would take minutes."""
     since = context.ago(minutes=UNPRUNED_MINUTES)
     ended = ScrapeTask.objects.filter(state__in=(TaskState.SUCCESS, TaskState.SKIPPED), finished_at__gt=since)
     known = set(ended.filter(ref__isnull=False).values_list("ref__match_id", "finished_at"))
     joined = Match.objects.filter(merged_into__isnull=False, last_changed_at__gt=since)
     known |= set(joined.values_list("merged_into_id", "last_changed_at"))  # a merge writes a snapshot of its own
-    recent = Snapshot.objects.filter(created_at__gt=since, data_source="scraper", match__merged_into=None).order_by(
-        "pk"
-    )
-    for match_id, sequence, at in recent.values_list("match_id", "sequence", "created_at"):
+    recent = Snapshot.objects.filter(created_at__gt=since, data_source="scraper", match__merged_into=None)
+    recent = recent.annotate(ended_at=Coalesce("task_finished_at", "created_at")).filter(ended_at__gt=since)
+    for match_id, sequence, at in recent.order_by("pk").values_list("match_id", "sequence", "ended_at"):
         if (match_id, at) not in known:
             yield f"snapshot {sequence} of match {match_id} was written by no task that ended"
 

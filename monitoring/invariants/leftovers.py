@@ -11,6 +11,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q
 
 from monitoring.invariants.journal import waiting_too_long
 from monitoring.invariants.rules import CheckContext, rule
+from scraping.journal import evidence
 from scraping.models import (
     OPEN_STATES,
     POLLED_LIFECYCLES,
@@ -108,9 +109,8 @@ def dead_holders(context: CheckContext) -> Iterator[str]:
 )
 def stray_evidence(context: CheckContext) -> Iterator[str]:
     """Files whose row was never committed are deleted later; only files of this machine are checked."""
-    root = Path(settings.MEDIA_ROOT)
-    old = context.ago(hours=STRAY_HOURS).timestamp()
-    names = {str(path.relative_to(root)) for path in root.rglob("*") if _is_file_from_before(path, old)}
+    root, old = settings.STORAGE_DIR, context.ago(hours=STRAY_HOURS).timestamp()
+    names = {str(path.relative_to(root)) for path in evidence.files() if _is_file_from_before(path, old)}
     for name in sorted(names - set(Evidence.objects.values_list("path", flat=True))):
         yield f"file {name} belongs to no failure"
 

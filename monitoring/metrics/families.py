@@ -20,7 +20,8 @@ from prometheus_client.core import (
 )
 
 from monitoring.audit import RECOVERIES
-from monitoring.health.evaluation import Evaluation, health_of
+from monitoring.health.evaluation import Evaluation
+from monitoring.health.scrapers import health_of
 from monitoring.health.status_rules import SystemStatus
 from monitoring.models import Alert, AuditEntry, Grade, Severity
 from monitoring.objectives import objectives_by_window

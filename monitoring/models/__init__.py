@@ -1,8 +1,9 @@
-"""Tables of health, grades, alerts and audit."""
+"""Tables of health, grades, alerts, audit and log lines."""
 
 from monitoring.models.alert import Alert, AlertMessage, Channel, Severity
 from monitoring.models.audit import AuditEntry, AuditOutcome
 from monitoring.models.health import Grade, GradeChange, HealthLog
+from monitoring.models.log import LogEntry
 
 __all__ = [
     "Alert",
@@ -13,5 +14,6 @@ __all__ = [
     "Grade",
     "GradeChange",
     "HealthLog",
+    "LogEntry",
     "Severity",
 ]

@@ -20,9 +20,11 @@ class Alert(models.Model):
     opened_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
-    told_at = models.DateTimeField(null=True, blank=True, help_text="When its last message was queued.")
-    told_count = models.PositiveIntegerField(default=0)
-    told_over_at = models.DateTimeField(null=True, blank=True, help_text="When the message about its end was queued.")
+    notified_at = models.DateTimeField(null=True, blank=True, help_text="When its last message was queued.")
+    notification_count = models.PositiveIntegerField(default=0)
+    end_notified_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the message about its end was queued."
+    )
     muted_until = models.DateTimeField(null=True, blank=True, help_text="No message is sent before then.")
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     acknowledged_by = models.CharField(max_length=150, blank=True, help_text="The operator who acknowledged it.")

@@ -9,7 +9,7 @@ from scraping.models import HealthStatus
 
 class HealthLog(models.Model):
     scraper_id = models.UUIDField()
-    match = models.ForeignKey("scraping.Match", on_delete=models.CASCADE, null=True, related_name="+")
+    match_id = models.CharField(max_length=160, blank=True, help_text="The match's name at its source: crex_13KM.")
     timestamp = models.DateTimeField()
     health_status = models.CharField(max_length=10, choices=HealthStatus)
     error_count = models.PositiveIntegerField(default=0)
@@ -21,9 +21,10 @@ class HealthLog(models.Model):
     last_update_age_seconds = models.PositiveIntegerField(null=True)
 
     class Meta:
+        db_table = "scraper_health_log"
         indexes = (
             models.Index(fields=("scraper_id", "timestamp"), name="health_scraper_time"),
-            models.Index(fields=("match", "timestamp"), name="health_match_time"),
+            models.Index(fields=("match_id", "timestamp"), name="health_match_time"),
             models.Index(fields=("health_status", "timestamp"), name="health_status_time"),
         )
 
@@ -43,6 +44,14 @@ class GradeChange(models.Model):
     to_grade = models.CharField(max_length=10, choices=Grade)
     at = models.DateTimeField()
     reason = models.CharField(max_length=300)
+    match = models.ForeignKey(
+        "scraping.Match",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The match that caused it; of a recovery the one that has recovered.",
+    )
 
     class Meta:
         indexes = (models.Index(fields=("-at",), name="grade_time"),)

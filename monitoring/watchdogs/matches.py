@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Q
 
 from monitoring.alerts import alert_keys
-from monitoring.alerts.registry import Report, close_alerts, open_keys, set_alerts
+from monitoring.alerts.registry import Report, close_alerts, logged, open_keys, set_alerts
 from monitoring.models import Alert, Severity
-from monitoring.queries import matches_to_watch
+from monitoring.queries import matches_to_watch, scraper_errors
 from scraping.configuration import policies
 from scraping.matches import lifecycle
 from scraping.models import (
@@ -26,7 +26,6 @@ from scraping.models import (
     Match,
     MatchLifecycle,
     MatchRef,
-    ScrapeError,
     ScrapeJob,
     ScraperStatus,
     ScrapeTask,
@@ -66,7 +65,9 @@ def watch_staleness(now: datetime) -> int:
         if (key := alert_keys.STALE.of(pk)) in new:
             detail = reports[key].detail
             text = "No update of %s since %s from %s: it will be restarted"
-            logger.warning(text, match, detail["last_update"], detail["url"], extra={"action": "stale", **detail})
+            logger.warning(
+                text, match, detail["last_update"], detail["url"], extra={"action": "stale", **logged(detail)}
+            )
     _close_dead_tasks(now)
     _close_breakers(now)
     return len(stale)
@@ -140,7 +141,8 @@ def _close_breakers(now: datetime) -> None:
 def watch_error_rate(now: datetime) -> int:
     """Scheduler step: returns how many matches are over the limit."""
     rows = (
-        ScrapeError.objects.filter(timestamp__gt=now - timedelta(minutes=1), match__isnull=False)
+        scraper_errors()
+        .filter(timestamp__gt=now - timedelta(minutes=1), match__isnull=False)
         .values_list("match_id", "match__title", "error_type")
         .annotate(number=Count("pk"))
         .order_by()
@@ -156,7 +158,7 @@ def watch_error_rate(now: datetime) -> int:
             summary = f"{title}: {kinds.total()} errors in the last minute ({spread})"
             reports[alert_keys.ERROR_RATE.of(pk)] = Report(Severity.CRITICAL, summary, detail)
     for key in set_alerts(alert_keys.ERROR_RATE, reports, now):
-        logger.error(reports[key].summary, extra={"action": "error_rate", **reports[key].detail})
+        logger.error(reports[key].summary, extra={"action": "error_rate", **logged(reports[key].detail)})
     return len(reports)
 
 

@@ -36,14 +36,14 @@ def watch_blocks(now: datetime) -> int:
     found: dict[AlertKind, dict[str, Report]] = {kind: {} for kind in (BLOCKED, CHALLENGE, ROBOTS)}
     recent = ScrapeError.objects.filter(timestamp__gt=now - BLOCK_WINDOW, group__isnull=False)
     blocked = recent.filter(error_class=ErrorClass.BLOCKED)
-    for key, name, number, first, last in _by_source(blocked.exclude(error_type=RobotsRefused.error_type)):
+    for key, name, number, first, last in _by_source(blocked.exclude(error_code=RobotsRefused.error_code)):
         if number >= MIN_BLOCKS and last - first >= BLOCK_DURATION:
             summary = f"{name} has refused {number} requests in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
             found[BLOCKED][BLOCKED.of(key)] = Report(Severity.CRITICAL, summary, {"source": key, "refusals": number})
     for key, name, number, _, _ in _by_source(recent.filter(error_class=ErrorClass.CHALLENGE, retry_attempt__gt=1)):
         summary = f"{name} shows a bot challenge that a fresh session did not pass"
         found[CHALLENGE][CHALLENGE.of(key)] = Report(Severity.CRITICAL, summary, {"source": key, "challenges": number})
-    for key, name, number, _, _ in _by_source(blocked.filter(error_type=RobotsRefused.error_type)):
+    for key, name, number, _, _ in _by_source(blocked.filter(error_code=RobotsRefused.error_code)):
         summary = f"robots.txt of {name} forbids pages that we read"
         found[ROBOTS][ROBOTS.of(key)] = Report(Severity.WARNING, summary, {"source": key, "refusals": number})
     for kind, reports in found.items():

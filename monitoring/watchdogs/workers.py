@@ -32,12 +32,10 @@ def watch_workers(now: datetime) -> int:
             detail = {"worker_id": worker.worker_id, "memory_mb": held, "soft_limit_mb": limit}
             reports[alert_keys.MEMORY.of(worker.worker_id)] = Report(Severity.WARNING, summary, detail)
     set_alerts(alert_keys.MEMORY, reports, now)
-    if workers:
+    matches = 0 if workers else matches_to_watch().count()
+    if not matches:
         close_alert(alert_keys.NO_WORKER, now)
         return len(reports)
-    matches = matches_to_watch().count()
-    if not matches:
-        return 0
     waiting = "1 live match waits" if matches == 1 else f"{matches} live matches wait"
     summary = f"No worker is alive and {waiting}"
     raise_alert(alert_keys.NO_WORKER, Severity.CRITICAL, summary, {"matches": matches}, now)

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from scraping.configuration import policies
-from scraping.models import Breaker, Forced, HealthStatus, Lease, OutcomeBucket, Scraper, Worker, WorkerOrder
+from scraping.models import Breaker, HealthStatus, Lease, OutcomeBucket, Scraper, Worker, WorkerOrder
 from scraping.policies.breaker import live_probes
 from scraping.policies.source_breaker import CallWindow
 from scraping.recovery import breakers, worker_commands
@@ -147,8 +147,7 @@ def _force(force: Callable[..., object]) -> Run:
 
 
 def _state(breaker: Breaker) -> str:
-    is_forced = breaker.forced and breaker.forced_until and breaker.forced_until > timezone.now()
-    return Forced(breaker.forced).label if is_forced else breaker.state.lower().replace("_", " ")
+    return breaker.shown_state(timezone.now())
 
 
 def _until(breaker: Breaker) -> str:
@@ -201,7 +200,8 @@ class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
             name="force_closed",
             label="Force closed",
             applied="Closed",
-            explanation="Every request passes until the end you give, whatever fails; then counting starts from zero.",
+            explanation="Every request passes until the end you give, even if requests fail; then counting starts from "
+            "zero.",
             icon="check_circle",
             form=LimitedForm,
             is_for_selection=False,

@@ -24,13 +24,13 @@ SUMMARY_LENGTH = 160
 @admin.register(ErrorGroup)
 class ErrorGroupAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
-        "error_type", "error_class", "source", "count", "open_dead", "sample_message", "first_seen_at", "last_seen_at",
+        "error_code", "error_class", "source", "count", "open_dead", "sample_message", "first_seen_at", "last_seen_at",
     )  # fmt: skip
-    list_filter = ("error_class", "error_type", "source")
-    search_fields = ("sample_message", "error_type", "fingerprint")
+    list_filter = ("error_class", "error_code", "source")
+    search_fields = ("sample_message", "error_code", "fingerprint")
     ordering = ("-last_seen_at",)
     fields = (
-        "source", "error_class", "error_type", "shown_sample", "count", "open_dead", "members", "first_seen_at",
+        "source", "error_class", "error_code", "shown_sample", "count", "open_dead", "members", "first_seen_at",
         "last_seen_at", "shown_fingerprint",
     )  # fmt: skip
     operate_permission = "scraping.change_scrapetask"
@@ -79,11 +79,11 @@ def _resolution(error: ScrapeError) -> tuple[str, str]:
 @admin.register(ScrapeError)
 class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
-        "timestamp", "shown_resolution", "error_type", "match", "summary", "http_status", "retry_attempt", "operation",
-        "error_class",
+        "timestamp", "shown_resolution", "error_type", "error_code", "match", "summary", "http_status", "retry_attempt",
+        "operation", "error_class",
     )  # fmt: skip
     list_filter = ("error_class", "error_type", "resolved", "resolution_method")
-    search_fields = ("error_message", "error_type", "match__title", "url")
+    search_fields = ("error_message", "error_code", "match__title", "match_key", "url")
     operate_permission = "scraping.change_scrapeerror"
     operated_noun = ("error", "errors")
     operator_actions = (
@@ -97,14 +97,14 @@ class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
         ),
     )
     facts = (
-        "timestamp", "match", "task", "error_class", "error_type", "shown_message", "url", "operation", "http_status",
-        "retry_attempt", "scraper_id",
+        "timestamp", "match", "match_key", "task", "error_type", "error_class", "error_code", "shown_message", "url",
+        "operation", "http_status", "retry_attempt", "scraper_id",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": facts}),
         ("Resolution", {"fields": ("shown_resolution", "resolution_time", "resolution_method")}),
         ("Group", {"fields": ("shown_group",)}),
-        ("What was seen", {"fields": ("shown_files", "shown_evidence", "shown_stack")}),
+        ("Evidence", {"fields": ("shown_files", "shown_evidence", "shown_stack")}),
     )
     summary = column("message", lambda error: error.error_message[:SUMMARY_LENGTH] or "-", ordering="error_message")
     shown_message = column("message", lambda error: block(error.error_message))

@@ -20,6 +20,7 @@ from scraping.journal import evidence
 from scraping.models import Evidence, EvidenceKind
 from victoryline.lib.admin import HistoryAdmin, block, column
 
+PICTURE_TYPES = {".jpg": "jpeg"}  # of earlier versions; all others are PNG
 SHOWN_BYTES = 64 * 1024  # the rest is in the download
 GONE = "The file was deleted: evidence is kept for a few days, and the oldest is deleted first."
 SAFE_HEADERS = {
@@ -99,8 +100,10 @@ class EvidenceAdmin(HistoryAdmin):
             raise Http404(GONE)
         is_picture = row.kind == EvidenceKind.SCREENSHOT
         name = row.path.rpartition("/")[2]
+        if not is_picture:
+            name = f"{name.removesuffix('.txt')}.txt"  # a page that is opened from a disk would run its scripts
         return HttpResponse(
             content,
-            content_type="image/jpeg" if is_picture else "text/plain; charset=utf-8",
+            content_type=f"image/{PICTURE_TYPES.get(name[-4:], 'png')}" if is_picture else "text/plain; charset=utf-8",
             headers={**SAFE_HEADERS, "Content-Disposition": f'{disposition}; filename="{name}"'},
         )

@@ -126,6 +126,8 @@ def _started(request: HttpRequest, form: StartForm) -> HttpResponse:
     job = form.started.job
     known = "" if form.started.is_new else " It was open already; nothing new was started."
     messages.success(request, f"Job {job.pk}: {job.name}.{known}")
+    if form.started.shortage:
+        messages.warning(request, f"It begins when there is memory: {form.started.shortage}.")
     return after_dialog(request, reverse("admin:scraping_scrapejob_change", args=[job.pk]))
 
 

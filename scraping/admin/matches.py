@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from scraping.admin.match_history import ending_block, lineups_block
 from scraping.admin.pairings import ConflictInline, provenance_table
-from scraping.documents.watch_records import silence_words
+from scraping.documents.watch_records import silence_text
 from scraping.matches import importance, lifecycle, watches
 from scraping.models import Importance, Match, MatchLifecycle, MatchRef, Source
 from victoryline.lib.admin import (
@@ -48,7 +48,7 @@ IMPORTANCE_COLOURS = {Importance.HIGH.label: NEWS, Importance.NORMAL.label: "", 
 
 class ImportanceForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
     importance = forms.ChoiceField(
-        choices=[*((str(level.value), level.label) for level in Importance), ("", "As the rules say")],
+        choices=[*((str(level.value), level.label) for level in Importance), ("", "By the rules")],
         required=False,
         widget=UnfoldAdminSelectWidget,
     )
@@ -60,7 +60,7 @@ def _set_importance(pk: int, call: OperatorCall) -> None:
 
 
 def _importance_action(level: Importance | None) -> OperatorAction:
-    label = level.label.lower() if level is not None else "as the rules say"
+    label = level.label.lower() if level is not None else "by the rules"
     return OperatorAction(
         name=f"importance_{level.label.lower() if level is not None else 'by_rules'}",
         label=f"Importance: {label}",
@@ -78,7 +78,7 @@ def _importance(match: Match) -> tuple[str, str]:
 
 
 def _silence(match: Match) -> str:
-    return silence_words(match, timezone.now()) or "-"
+    return silence_text(match, timezone.now()) or "-"
 
 
 def _pace(match: Match) -> str:
@@ -165,7 +165,7 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
             label="Set importance",
             applied="Importance set:",
             explanation="More important matches are read more often, and first under overload. The limits of the "
-            "source hold all the same.",
+            "source still apply.",
             icon="priority_high",
             form=ImportanceForm,
             is_for_selection=False,

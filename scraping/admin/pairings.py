@@ -1,4 +1,4 @@
-"""Admin of what concerns several sources: pairs that may be one match, team aliases, conflicts and provenance."""
+"""Admin of matches at several sources: pairs that may be one match, team aliases, conflicts and provenance."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from scraping.matches import pairing
+from scraping.matches import pairing, teams
 from scraping.matches.reconcile.disagreement import as_text
-from scraping.models import Conflict, Match, PairingReview, PairingState, TeamAlias
+from scraping.models import Conflict, Match, PairingReview, PairingState, Team, TeamAlias
 from victoryline.lib.admin import (
     CAREFUL,
     GOOD,
@@ -110,6 +110,22 @@ class TeamAliasAdmin(ConsoleAdmin):
     list_filter = ("sport",)
     search_fields = ("alias", "name")
     fields = ("sport", "alias", "name")
+
+    def save_model(self, request: HttpRequest, obj: TeamAlias, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        teams.assign_all(timezone.now())
+
+    def delete_model(self, request: HttpRequest, obj: TeamAlias) -> None:
+        super().delete_model(request, obj)
+        teams.assign_all(timezone.now())
+
+
+@admin.register(Team)
+class TeamAdmin(HistoryAdmin):
+    none_yet = "No teams yet. Each side of a match becomes one, known by its name and the team aliases."
+    list_display = ("id", "name", "sport", "same_as", "created_at")
+    list_filter = ("sport", presence_filter("state", "same_as", absent="own", present="another team"))
+    search_fields = ("name", "key")
 
 
 LONGEST_VALUE = 80

@@ -21,6 +21,12 @@ class SourceForm(forms.ModelForm[Source]):
         model = Source
         fields = ("read_way", "selectors")  # the fieldsets of the admin add the others
 
+    def clean_canary_matches(self) -> list[str]:
+        ids = self.cleaned_data["canary_matches"] or []
+        if not isinstance(ids, list) or not all(isinstance(one, str) and one for one in ids):
+            raise ValidationError('must be a list of ids, such as ["13KM", "14AB"]')
+        return ids
+
     def clean(self) -> dict[str, Any] | None:
         """Refuses selectors that do not parse and read modes that the adapter does not have."""
         cleaned = super().clean() or {}
@@ -54,7 +60,7 @@ class SourceAdmin(ConsoleAdmin):
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("name", "key", "sport", "base_url", "is_enabled", "last_discovery_at")}),
-        ("Limits", {"fields": limits}),
+        ("Limits", {"fields": (*limits, "canary_matches")}),
         ("Reading", {"fields": ("adapter_key", "read_way", "selectors")}),
         ("Reach", {"fields": ("shown_hosts", "allows_private_addresses", "uses_proxy", "token_url")}),
         ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),

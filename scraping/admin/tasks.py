@@ -58,7 +58,7 @@ def what_happened(task: ScrapeTask) -> str:
         case TaskState.EXECUTING:
             text = f"{subject} {where} is under way, attempt {task.attempt}, since {task.started_at:{WHEN}}"
         case TaskState.SUCCESS:
-            text = f"{subject} {where} went well at {task.finished_at:{WHEN}}, after {attempts}"
+            text = f"{subject} {where} succeeded at {task.finished_at:{WHEN}}, after {attempts}"
         case _:
             text = f"{subject} {where} was {task.state.lower()}: {task.reason or 'no reason given'}"
     return " ".join(text.split())
@@ -154,7 +154,7 @@ class TransitionInline(HistoryInline):
 class ErrorInline(HistoryInline):
     model = ScrapeError
     fields = (
-        "timestamp", "error_class", "error_type", "error_message", "operation", "http_status", "retry_attempt",
+        "timestamp", "error_class", "error_code", "error_message", "operation", "http_status", "retry_attempt",
         "resolution_method",
     )  # fmt: skip
     ordering = ("id",)
@@ -198,7 +198,7 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
     shown_files = column("evidence", _files)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """By match too, and by kind of error: the match's page, alerts and error groups lead here."""
+        """Also by match and by error group: the match's page, alerts and error groups link here."""
         known = {"ref__match__id__exact", "errors__group__id__exact"}
         return lookup in known or bool(super().lookup_allowed(lookup, value, request))
 

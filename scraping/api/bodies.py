@@ -16,7 +16,8 @@ from typing import Annotated, Any, get_args
 from uuid import UUID
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
+from pydantic.fields import FieldInfo
 
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import DataState, Freshness
@@ -31,11 +32,19 @@ _slow_render = OrjsonRenderer().render
 
 
 ADDED = "added"
+SERVED_AT = "From when on every process served it, a tenth of a second later: `as_of` of this time finds it."
+TEAM_ID = "The team in /api/v1/teams; null until its name is known, and in a read of the past."
+SERVED_EXAMPLE = "2025-11-22T15:23:47.230Z"
 
 
 def in_payload(name: str, otherwise: Any = None) -> Getter:
-    """Returns a getter of a value of the match's payload, or `otherwise` if that has none."""
-    return lambda match: match.payload.get(name) or otherwise
+    """Returns a getter of a value of the match's payload, or `otherwise` if that is missing or empty; 0 is a value."""
+
+    def get(match: CachedMatch) -> Any:
+        found = match.payload.get(name)
+        return found if found or found == 0 else otherwise
+
+    return get
 
 
 class Body(BaseModel):
@@ -111,9 +120,8 @@ class PastMetadata(FullMetadata):
     captured_at: Annotated[AwareDatetime, ADDED] = Field(
         description="When the source was read that brought this state."
     )
-    created_at: Annotated[AwareDatetime, ADDED] = Field(
-        description="When the state was written: it was served from then on."
-    )
+    created_at: Annotated[AwareDatetime, ADDED] = Field(description="When the state was written.")
+    served_at: Annotated[AwareDatetime, ADDED] = Field(description=SERVED_AT, examples=[SERVED_EXAMPLE])
 
 
 class Provisional(Body):
@@ -121,7 +129,7 @@ class Provisional(Body):
 
     source: str = Field(description="The source that reports it.")
     since: AwareDatetime = Field(description="When it was read first.")
-    readings: int = Field(description="How often in a row it was read.")
+    readings: int = Field(description="How many times in a row it was read.")
     status: Status | None
     score: Score | None = Field(description="The unconfirmed score.")
 
@@ -142,6 +150,8 @@ class MatchItem(Body):
     phase: Phase
     lifecycle: MatchLifecycle
     teams: Annotated[Teams | None, in_payload("teams")]
+    team_a_id: int | None = Field(description=TEAM_ID)
+    team_b_id: int | None = Field(description=TEAM_ID)
     score: Annotated[Score | None, in_payload("score")]
     start_time: AwareDatetime | None
     sequence: int
@@ -157,24 +167,18 @@ class ListMetadata(Body):
     state: DataState
     scraped_at: AwareDatetime | None
     data_age_seconds: Annotated[int | None, attrgetter("whole_age_seconds")] = Field(
-        description="Of the oldest live match in the answer."
+        description="Of the oldest live match in the answer that we read ourselves; a submitted one shows its own age."
     )
     next_update_in_seconds: Annotated[float | None, _tenths_until_update] = Field(
         description="Until the first of them is read again."
     )
 
 
-class MatchList(Body):
-    matches: list[MatchItem]
-    next: str | None = Field(description="The address of the next page.")
-    metadata_: ListMetadata = Field(alias="_metadata")
-
-
 class OtherWord(Body):
     """The value of a field at another source."""
 
     source: str
-    value: Any = Field(description="A number as it is, anything else in short.")
+    value: Any = Field(description="A number unchanged, any other value shortened.")
     confidence: float
     timestamp: AwareDatetime
 
@@ -184,7 +188,7 @@ class FieldProvenance(Body):
 
     source: str
     confidence: float = Field(
-        description="0 to 1. A source that falls behind a live match loses it; below 0.5 it is out."
+        description="0 to 1. It falls while the source is behind a live match; below 0.5 the source is not used."
     )
     timestamp: AwareDatetime = Field(description="When that source was read.")
     others: list[OtherWord] = Field(default=[], description="Sources that report something else.")
@@ -218,6 +222,8 @@ class MatchDocument(Body):
         description="Whether the match is being read now; null in a read of the past, which has no such history."
     )
     teams: Annotated[Teams | None, in_payload("teams")]
+    team_a_id: int | None = Field(description=TEAM_ID)
+    team_b_id: int | None = Field(description=TEAM_ID)
     score: Annotated[Score | None, in_payload("score")]
     innings: Annotated[list[Innings], in_payload("innings", [])]
     current_innings: Annotated[int | None, in_payload("current_innings")]
@@ -234,18 +240,49 @@ class MatchDocument(Body):
     )
     sequence: int = Field(description="Grows by one with every change of the match.")
     provenance: Annotated[dict[str, FieldProvenance], ADDED] = Field(
-        default={}, description="By field; with include=provenance only."
+        default={}, description="By field; only with include=provenance."
     )
     provisional: Annotated[Provisional | None, ADDED] = Field(
-        default=None, description="A lower score that is not confirmed yet; with include=provisional only."
+        default=None, description="A lower score that is not confirmed yet; only with include=provisional."
     )
     metadata_: Annotated[FullMetadata | PastMetadata, ADDED] = Field(alias="_metadata")
+
+
+NOT_IN_LISTS = {"provenance", "provisional", "metadata_"}  # fields of one match only
+_LISTED = {name: field for name, field in MatchDocument.model_fields.items() if name not in NOT_IN_LISTS}
+LIST_FIELDS = ("freshness", *_LISTED)  # a list can be limited to some of them
+# A match in a list with the requested fields only. None is required but the two that are always there.
+ChosenFields = create_model(  # type: ignore[call-overload]  # fields of another model
+    "ChosenFields",
+    __base__=Body,
+    freshness=(Annotated[ItemFreshness, ADDED], ...),
+    **{
+        name: (field.annotation, field if name == "id" else FieldInfo.merge_field_infos(field, default=None))
+        for name, field in _LISTED.items()
+    },
+)
+
+
+class MatchList(Body):
+    matches: list[MatchItem | ChosenFields]
+    next: str | None = Field(description="The address of the next page.")
+    metadata_: ListMetadata = Field(alias="_metadata")
 
 
 def render_match(body: type[Body], match: CachedMatch, /, **added: Any) -> bytes:
     """Renders a match with the added values; the rest is rendered once for each state of the match."""
     state = match.rendered(body.__name__, lambda: as_json(body.render(match)))
     return state[:-1] + b"," + as_json(added)[1:]
+
+
+def render_fields(match: CachedMatch, names: Sequence[str], /, **added: Any) -> bytes:
+    """Renders some fields of a match, `id` first, with the added values. Each field is rendered once for each state."""
+    parts = [_field_text(match, name) for name in ("id", *names) if name not in added]
+    return b"{" + b",".join(dict.fromkeys(parts)) + b"," + as_json(added)[1:]
+
+
+def _field_text(match: CachedMatch, name: str) -> bytes:
+    return match.rendered(f"field {name}", lambda: as_json({name: dict(_getters(MatchDocument))[name](match)})[1:-1])
 
 
 def list_text(items: Sequence[bytes], /, **added: Any) -> bytes:

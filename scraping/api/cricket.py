@@ -98,7 +98,7 @@ class MatchInfoView(MatchReadView):
 class LiveMatchesView(FreshView):
     def find(self, asked: Asked) -> Answer:
         live = MatchFilter(status=Status.LIVE, sport=Sport.CRICKET)
-        found = self.page(live, before_id=None, limit=MAX_MATCHES).matches  # all of them: this list has no pages
+        found = self.page(live, limit=MAX_MATCHES).matches  # all of them: this list has no pages
         return list_answer(found, asked.get("max_age"), timezone.now(), mark="", item=_info)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpResponse, HttpResponseBase
@@ -26,8 +26,8 @@ from rest_framework.response import Response
 from scraping.api.bodies import Body
 from scraping.api.params import MaxAgeParams
 from scraping.documents.cache import documents
-from scraping.documents.cached_match import CACHE, CachedMatch, NotCachedError, Page
-from scraping.documents.filters import MatchFilter
+from scraping.documents.cached_match import CACHE, SHOWN, CachedMatch, NotCachedError, Page
+from scraping.documents.filters import MatchFilter, Place
 from scraping.documents.freshness import DataState, Freshness
 from scraping.payloads import Status
 from victoryline.lib.http.openapi import describe
@@ -36,7 +36,7 @@ from victoryline.lib.http.views import ApiView, has_etag, read_params
 from victoryline.lib.times import as_utc_iso
 
 CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}
-# For how long a cache may serve its copy while we fail. X-Data-Freshness says how old that is.
+# For how long a cache may serve its copy while our answers fail. X-Data-Freshness has the age of the copy.
 STALE_IF_ERROR_SECONDS = {
     **dict.fromkeys((DataState.FRESH, DataState.AGING), 60),
     **dict.fromkeys((DataState.STALE, DataState.FROZEN, DataState.PAUSED), 300),
@@ -45,6 +45,7 @@ STALE_IF_ERROR_SECONDS = {
 }
 MIN_RETRY_SECONDS, UNPLANNED_RETRY_SECONDS = 1.0, 10.0
 Asked = dict[str, Any]  # the checked parameters of a request
+Made = TypeVar("Made")
 MakeBody = Callable[[], dict[str, Any] | bytes]
 
 
@@ -61,7 +62,7 @@ class Answer:
 
     def headers(self) -> dict[str, str]:
         seconds, spare = self.cache_seconds, STALE_IF_ERROR_SECONDS[self.freshness.state]
-        if self.good_for is not None:  # a cache that went on longer would serve what we refuse with 503
+        if self.good_for is not None:  # longer, and a cache would serve data that we refuse with 503
             seconds = min(seconds, int(self.good_for))
             spare = min(spare, int(self.good_for) - seconds)
         found = age_headers(self.freshness)
@@ -69,7 +70,7 @@ class Answer:
         if self.changed_at is not None:
             found["Last-Modified"] = http_date(self.changed_at.timestamp())
         if self.freshness.next_update_in is not None:
-            # Never 0: a client that sleeps for as long as we say would ask without a pause while a poll is overdue.
+            # Never 0: a client that sleeps for this time would send requests without a pause while a poll is overdue.
             found["X-Next-Update-In"] = str(max(1, math.ceil(self.freshness.next_update_in)))
         if self.etag:
             found["ETag"] = self.etag
@@ -80,7 +81,7 @@ IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",
     str,
     OpenApiParameter.HEADER,
-    description="The ETag you have. Unchanged: 304 with fresh headers, which costs no quota.",
+    description="The ETag of your copy. If it is unchanged: 304 with new freshness headers, which costs no quota.",
 )
 ID = OpenApiParameter(
     "match_id", str, OpenApiParameter.PATH, description="The match's number, or its key at a source such as crex_13KM."
@@ -95,9 +96,9 @@ FRESHNESS_HEADERS = (
     header("X-Data-Freshness", "When the source was last read successfully (ISO 8601). Absent if it never was."),
     header("X-Data-Age-Seconds", "Seconds since then.", int),
     header("X-Data-State", "fresh, aging, stale, frozen, paused, final or unknown."),
-    header("X-Next-Update-In", "Seconds until we read the source again. Absent when we won't.", int),
-    header("X-Data-Source", "cache: our database is away, and this is what was known last. Absent otherwise."),
-    header("ETag", "Names this version of the data."),
+    header("X-Next-Update-In", "Seconds until the source is read again. Absent if it will not be.", int),
+    header("X-Data-Source", "cache: our database is unreachable, and this is the last known data. Absent otherwise."),
+    header("ETag", "Identifies this version of the data."),
 )
 
 
@@ -124,6 +125,18 @@ def describe_read(
     return extend_schema_view(get=described)
 
 
+def needing_cache(make: Callable[[], Made]) -> Callable[[], Made]:
+    """Returns the function with a 503 in place of a NotCachedError."""
+
+    def made() -> Made:
+        try:
+            return make()
+        except NotCachedError as error:
+            raise DatabaseAway(f"The requested data ({error}) is not cached. ") from error
+
+    return made
+
+
 class FreshView(ApiView):
     """Subclasses return their answer from `find`. `is_unchanged` is called before the request is counted."""
 
@@ -138,14 +151,18 @@ class FreshView(ApiView):
 
     def match(self) -> CachedMatch:
         """Returns the requested match; raises NotFound."""
-        found = documents.find(self.kwargs["match_id"])
+        found = self.find_match(self.kwargs["match_id"])
         if found is None:
             raise no_such_match(self.kwargs["match_id"])
-        self._is_from_cache = found.data_source == CACHE
         return found
 
-    def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> Page:
-        found = documents.page(wanted, before_id=before_id, limit=limit)
+    def find_match(self, name: str) -> CachedMatch | None:
+        found = documents.find(name)
+        self._is_from_cache |= found is not None and found.data_source == CACHE
+        return found
+
+    def page(self, wanted: MatchFilter, *, after: Place | None = None, limit: int) -> Page:
+        found = documents.page(wanted, after=after, limit=limit)
         self._is_from_cache = found.is_last_known
         return found
 
@@ -157,15 +174,12 @@ class FreshView(ApiView):
 
     def answer(self, request: Request) -> Answer:
         if self._answer is None:
-            try:
-                self._answer = self.find(read_params(self.params, request))
-            except NotCachedError as error:
-                raise DatabaseAway(f"What you ask for ({error}) is not among what we know without it. ") from error
+            self._answer = needing_cache(lambda: self.find(read_params(self.params, request)))()
         return self._answer
 
     def is_unchanged(self, request: Request) -> bool:
         try:
-            return "If-None-Match" in request.headers and has_etag(request, self.answer(request).etag)
+            return "If-None-Match" in request.headers and bool(has_etag(request, self.answer(request).etag))
         except APIException:
             return False  # the view raises it again, and the request counts
 
@@ -176,7 +190,8 @@ class FreshView(ApiView):
             headers["X-Data-Source"] = CACHE
         if self._link:
             headers["Link"] = self._link
-        if has_etag(request, found.etag):  # the most frequent answer, without a renderer
+        if known := has_etag(request, found.etag):  # the most frequent answer, without a renderer
+            headers["ETag"] = known
             not_modified = HttpResponse(status=304, headers=headers)
             del not_modified.headers["Content-Type"]
             return not_modified
@@ -224,15 +239,16 @@ def match_version(match: CachedMatch) -> str:
     return f"{match.id}-{match.sequence}-{match.status}-{match.lifecycle}-{unsequenced_version(match)}"
 
 
-def unsequenced_version(match: CachedMatch) -> str:
+def unsequenced_version(match: CachedMatch, *, without: Collection[str] = ()) -> str:
     """Returns a hash of the fields that change without a new sequence: above all the names at sources."""
 
     def make() -> bytes:
-        start = None if match.start_time is None else as_utc_iso(match.start_time)
-        facts = repr((match.keys, match.title, match.phase, start)).encode(errors="backslashreplace")
+        shown = (getattr(match, name) for name in SHOWN if name not in without)
+        texts = [as_utc_iso(value) if isinstance(value, datetime) else str(value) for value in shown]
+        facts = repr((match.keys, texts)).encode(errors="backslashreplace")
         return hashlib.blake2b(facts, digest_size=6).hexdigest().encode()
 
-    return match.rendered("version", make).decode()
+    return match.rendered(f"version without {', '.join(without)}", make).decode()
 
 
 def no_such_match(name: str) -> NotFound:
@@ -252,15 +268,15 @@ def refuse_stale(freshness: Freshness, max_age: int | None) -> float | None:
         return None
     if freshness.age_seconds is not None and not freshness.is_older_than(max_age):
         return max_age - freshness.age_seconds
-    # A match without a plan (submitted, or stopped) is no reason to ask every second.
+    # A match without a planned poll (submitted, or stopped) needs no request every second.
     wait = freshness.next_update_in
     # In whole seconds, rounded down as everywhere; never the number that would have been young enough.
     age = freshness.age_seconds
     shown = None if age is None else math.floor(age) if math.floor(age) > max_age else math.ceil(age * 10) / 10
     raise ApiProblem(
         "too-stale",
-        f"The data {'was never read' if shown is None else f'is {shown} s old'} and you accept {max_age} s. "
-        "Ask again after Retry-After, or with a larger max_age.",
+        f"The data {'was never read' if shown is None else f'is {shown} s old'} and you accept {max_age} s. Try again "
+        f"after Retry-After, or with a larger max_age.",
         retry_after=UNPLANNED_RETRY_SECONDS if wait is None else max(MIN_RETRY_SECONDS, wait),
         headers=age_headers(freshness),
         data_age_seconds=freshness.whole_age_seconds,

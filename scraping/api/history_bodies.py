@@ -8,7 +8,17 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from scraping.api.bodies import ADDED, Body, FieldProvenance, FullMetadata, PastMetadata, Provisional
+from scraping.api.bodies import (
+    ADDED,
+    SERVED_AT,
+    SERVED_EXAMPLE,
+    Body,
+    FieldProvenance,
+    FullMetadata,
+    ListMetadata,
+    PastMetadata,
+    Provisional,
+)
 from scraping.documents import queries
 from scraping.models import EventAction, Lineup, SnapshotType
 
@@ -16,15 +26,15 @@ from scraping.models import EventAction, Lineup, SnapshotType
 class EventRow(Body):
     """One row of a match's feed. A correction is a row of its own: the same event_id, a higher revision."""
 
-    id: Annotated[int, attrgetter("pk")] = Field(description="Of the row; `since` counts these.")
+    id: Annotated[int, attrgetter("pk")] = Field(description="The id of the row; `since` refers to it.")
     event_id: Annotated[str, attrgetter("known_as")] = Field(
-        description="Of the event. It stays, also if another source reports the event better."
+        description="The id of the event. It stays the same if another source's version of the event is served later."
     )
-    slot: str = Field(description="Names the event whichever source reports it: b:1:11:5 is a ball. May be empty.")
+    slot: str = Field(description="Identifies the event across sources: b:1:11:5 is a ball. May be empty.")
     revision: Annotated[int, attrgetter("shown_revision")]
     action: EventAction
     reason: str = Field(description="Why it was corrected or retracted; empty for a new one.")
-    sequence: int = Field(description="That the match had when this was written.")
+    sequence: int = Field(description="The match's sequence when the row was written.")
     source: Annotated[str, attrgetter("source.key")] = Field(description="The source of this row.")
     kind: str = Field(
         description="dot, runs, four, six, wide, no_ball, bye, leg_bye, wicket (the delivery), dismissal (the batter), "
@@ -32,11 +42,11 @@ class EventRow(Body):
     )
     ordinal: int | None = Field(description="The place in its source's own list; orders one source's events only.")
     innings: int | None
-    over: str = Field(description="Cricket, as scorecards have it: a wide repeats the number of the ball to come.")
+    over: str = Field(description="Cricket, as on a scorecard: a wide has the number of the next ball.")
     minute: str = Field(description="Football: 45+2.")
     runs: int | None = Field(description="With extras.")
     is_critical: bool = Field(
-        description="Counts for the score or the course of the match: never left out. Commentary is not critical."
+        description="Changes the score or the course of the match: never left out. Commentary is not critical."
     )
     description: str
     detail: dict[str, Any] = Field(description="By kind: score after it, side, player.")
@@ -57,35 +67,37 @@ class MatchDelta(Body):
     id: int
     diff_type_: Literal["initial", "update", "none"] = Field(
         alias="_diff_type",
-        description="initial: you had nothing, `changed` is the whole state. update: only what differs. none: nothing.",
+        description="initial: `since` was 0, `changed` is the whole state. update: the fields that differ. none: no "
+        "change.",
     )
     sequence_delta_: int = Field(alias="_sequence_delta", description="The number of changes.")
     from_sequence: int = Field(description="The `since` of the request.")
-    to_sequence: int = Field(description="The sequence of your document once this is applied: the next `since`.")
+    to_sequence: int = Field(
+        description="The sequence of your document after the changes are applied: the next `since`."
+    )
     changed: dict[str, Any] = Field(
-        description="Fields of the match document that have another value now, each whole, spelled as they are there."
+        description="Fields of the match document with a new value, each complete, in the same format."
     )
     removed: list[str] = Field(description="Fields that the state no longer has.")
     events: list[EventRow] = Field(description="Rows of the feed since then: added, updated, retracted.")
-    has_more: bool = Field(description="There are more such rows than fit here.")
-    next_since: int | None = Field(description="If `has_more`: read on at /events with this as `since`.")
+    has_more: bool = Field(description="There are more rows than fit into this answer.")
+    next_since: int | None = Field(description="If `has_more`: continue at /events with this as `since`.")
     metadata_: FullMetadata = Field(alias="_metadata")
 
 
-# Fields of the match document that no delta names: they have no history, or are no part of the state.
-NOT_IN_DELTA = frozenset(
-    {
-        "id",
-        "match_id",
-        "keys",
-        "domain_id",
-        "lifecycle",
-        "sequence",
-        "provenance",
-        "provisional",
-        "_metadata",
-    }
-)
+class MatchDeltas(Body):
+    matches: list[MatchDelta] = Field(
+        description="Those that changed, the longest waiting first. Apply each to your document of that match. The "
+        "events of a match that is new to you are in its feed, from `next_since` on."
+    )
+    left: list[int] = Field(description="Matches that the filters do not accept any more: they are followed no longer.")
+    ahead: list[int] = Field(
+        description="Matches of which this server has an earlier state than you: it is a moment behind. One that stays "
+        "here was restored from a backup: read it whole."
+    )
+    next_since: str = Field(description="The `since` of the next request.")
+    has_more: bool = Field(description="There are more changes than fit here: go on at once.")
+    metadata_: ListMetadata = Field(alias="_metadata")
 
 
 class SnapshotItem(Body):
@@ -93,7 +105,8 @@ class SnapshotItem(Body):
 
     sequence: int
     captured_at: AwareDatetime = Field(description="When the source was read.")
-    created_at: AwareDatetime = Field(description="When the state was written: it was served from then on.")
+    created_at: AwareDatetime = Field(description="When the state was written.")
+    served_at: Annotated[AwareDatetime, queries.served_at] = Field(description=SERVED_AT, examples=[SERVED_EXAMPLE])
     checksum: str = Field(description="SHA-256 of the payload; docs/api.md says how to check it.")
     data_source: str = Field(description="How the data came in: scraper, cache or manual.")
     scraper_id: UUID | None
@@ -114,6 +127,7 @@ class SnapshotDocument(Body):
     sequence: int
     captured_at: AwareDatetime
     created_at: AwareDatetime
+    served_at: Annotated[AwareDatetime, queries.served_at] = Field(description=SERVED_AT, examples=[SERVED_EXAMPLE])
     checksum: str
     data_source: str
     scraper_id: UUID | None
@@ -126,10 +140,10 @@ class LineupPlayerDocument(Body):
     player_id: Annotated[str, attrgetter("player_id_ext")] = Field(description="The player's id at the source.")
     name: str
     position: str = Field(description="As the source has it: G, D, M, F; BAT, BOWL, AR, WK.")
-    shirt: str = Field(description="The number; empty if there is none.")
+    shirt: str = Field(description="The shirt number; empty if there is none.")
     is_starter: bool
     is_captain: bool
-    rating: float | None = Field(description="The source's, if it gives one; after the match only.")
+    rating: float | None = Field(description="The source's rating, if it has one; only after the match.")
     minutes: int | None
 
 
@@ -145,13 +159,13 @@ class LineupDocument(Body):
     source: Annotated[str, attrgetter("source.key")]
     snapshot_type: SnapshotType
     schema_version: Annotated[str, attrgetter("payload_schema")] = Field(
-        description="Of the answer that it was read from: sofascore.lineups.v1."
+        description="Of the source's answer: sofascore.lineups.v1."
     )
     formation: str = Field(description="Football: 4-3-3; else empty.")
     is_confirmed: bool = Field(description="The source says that this is final.")
     xi_missing: bool = Field(description="Fewer than eleven starters are known.")
     kickoff: AwareDatetime = Field(description="The start of the match as it was known at the reading.")
-    captured_at: AwareDatetime = Field(description="Of a pre_match one always before the kick-off.")
+    captured_at: AwareDatetime = Field(description="Always before the kick-off if `snapshot_type` is pre_match.")
     players: Annotated[list[LineupPlayerDocument], _players]
 
 
@@ -177,11 +191,13 @@ class ConflictRow(Body):
     chosen_value: Any
     other_source: str
     other_value: Any
-    difference_percent: float | None = Field(description="Of the larger number; null if it is no number.")
+    difference_percent: float | None = Field(
+        description="The difference as a share of the larger number; null if the value is not a number."
+    )
     times_seen: int = Field(description="Readings at which they differed.")
     first_seen_at: AwareDatetime
     last_seen_at: AwareDatetime
-    resolved_at: AwareDatetime | None = Field(description="When they agreed again; null while they do not.")
+    resolved_at: AwareDatetime | None = Field(description="When the sources agreed again; null while they disagree.")
 
 
 class MatchConflicts(Body):

@@ -13,15 +13,15 @@ Oldest = tuple[int, str] | None  # sequence and time of the oldest kept state
 
 
 def too_old(match: CachedMatch, oldest: Oldest) -> ApiProblem:
-    advice = f"Ask for one of those, or read the match as it is: /api/v1/matches/{match.id}."
+    advice = f"Request one of those, or read the present state: /api/v1/matches/{match.id}."
     return ApiProblem("too-old", f"{_kept(oldest)} {advice}", **_limits(match, oldest))
 
 
 def overflow(match: CachedMatch, since: int, oldest: Oldest) -> ApiProblem:
-    advice = f"Read the match whole, /api/v1/matches/{match.id}, and go on from its sequence."
+    advice = f"Read the whole match, /api/v1/matches/{match.id}, and continue from its sequence."
     return ApiProblem(
         "delta-overflow",
-        f"The match as it was at {since} is gone. {_kept(oldest)} {advice}",
+        f"The state {since} of the match is no longer kept. {_kept(oldest)} {advice}",
         **_limits(match, oldest),
     )
 
@@ -38,29 +38,28 @@ def _limits(match: CachedMatch, oldest: Oldest) -> dict[str, Any]:
     return {"oldest_sequence": sequence, "oldest_at": written_at, "newest_sequence": match.sequence}
 
 
-# Requested by the number of a match that turned out to be another one: the numbers of its states and rows mean other
-# things there.
-OF_ANOTHER_MATCH = {
+# Requested by the former id of a merged match, whose sequences and row ids have another meaning in the merged one.
+MERGED_MATCH = {
     "state": (
         "too-old",
-        "counts its own states. Ask for one of those, /api/v1/matches/{id}/snapshots, or read /api/v1/matches/{id}.",
+        "has sequences of its own. Request one of those, /api/v1/matches/{id}/snapshots, or read /api/v1/matches/{id}.",
     ),
     "delta": (
         "delta-overflow",
-        "counts its own states. Read that one whole, /api/v1/matches/{id}, and go on from its sequence.",
+        "has sequences of its own. Read the whole match, /api/v1/matches/{id}, and continue from its sequence.",
     ),
     "feed": (
         "delta-overflow",
-        "has a feed of its own. Begin with that one from the start, /api/v1/matches/{id}/events.",
+        "has a feed of its own. Read that feed from its start, /api/v1/matches/{id}/events.",
     ),
 }
 
 
 def refuse_former_id(match: CachedMatch, name: str, wanted: str) -> None:
-    """Raises if `name` is the former id of the match. `wanted`: a key of OF_ANOTHER_MATCH."""
+    """Raises if `name` is the former id of the match. `wanted`: a key of MERGED_MATCH."""
     if match.is_former_id(name):
-        kind, advice = OF_ANOTHER_MATCH[wanted]
-        detail = f"Match {name} turned out to be match {match.id}, which {advice.format(id=match.id)}"
+        kind, advice = MERGED_MATCH[wanted]
+        detail = f"Match {name} was merged into match {match.id}, which {advice.format(id=match.id)}"
         raise ApiProblem(kind, detail, match_id=match.id, newest_sequence=match.sequence)
 
 
@@ -68,19 +67,19 @@ def ahead(match: CachedMatch, since: int) -> ApiProblem:
     """Not a 400: for a moment another process may have seen a commit that this one has not."""
     return ApiProblem(
         "conflict",
-        f"The match is at {match.sequence}, you say that you have {since}. Ask again in a second; if it stays so, read "
-        f"the match whole, /api/v1/matches/{match.id}, and go on from its sequence.",
+        f"The match is at sequence {match.sequence}, and the request has {since}. Try again in a second; if the error "
+        f"persists, read the whole match, /api/v1/matches/{match.id}, and continue from its sequence.",
         retry_after=1,
         newest_sequence=match.sequence,
     )
 
 
 def ahead_in_feed(match: CachedMatch, since: int) -> ApiProblem:
-    """Rows that were served and are not there: the database was restored, and new rows have other numbers."""
+    """Rows that were served are missing: the database was restored, and new rows have other ids."""
     return ApiProblem(
         "conflict",
-        f"No row of this match has a number as high as {since}. Ask again in a second; if it stays so, what you had "
-        "from us is lost here: begin anew with `since=0`.",
+        f"No row of this match has an id as high as {since}. Try again in a second; if the error persists, rows that "
+        f"were served before are lost on the server: start again with `since=0`.",
         retry_after=1,
         newest_sequence=match.sequence,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
 
 from scraping.api import history_problems, params, reads
-from scraping.api.bodies import FullMetadata, MatchDocument, PastMetadata
+from scraping.api.bodies import FullMetadata, MatchDocument, PastMetadata, Values
 from scraping.api.fresh_view import (
     CACHE_SECONDS,
     ID,
@@ -25,22 +26,23 @@ from scraping.api.fresh_view import (
 )
 from scraping.api.history_bodies import MatchDelta, SnapshotDocument, SnapshotList
 from scraping.documents import queries
-from scraping.documents.cached_match import CachedMatch
+from scraping.documents.cached_match import SHOWN, CachedMatch
 from scraping.documents.freshness import DataState, Freshness
-from scraping.payloads import Status
+from scraping.payloads import MatchState, Status
 from victoryline.lib.http.problems import ApiProblem, BadParameter, DatabaseAway
 from victoryline.lib.times import as_utc_iso
 
 PAST_CACHE_SECONDS = 86_400  # an earlier state never changes
+WITHOUT_HISTORY = tuple(name for name in SHOWN if name not in MatchState.model_fields)  # null in a read of the past
 
 
 @describe_read(
     "read_delta",
-    "Read what has changed in a match",
-    "The difference between the match as you have it (`since`: its sequence) and as it is. Put `changed` over your "
-    "document, take `removed` out of it, and you have the state of `to_sequence`, field for field. Where the state "
-    "that you have is kept no more the answer is 410 `delta-overflow`: read the match whole, and go on from "
-    "its sequence.",
+    "Read the changes of a match",
+    "The difference between an earlier state (`since`: its sequence) and the present one. Replace the fields in "
+    "`changed` in your document and delete those in `removed`: the result is the state of `to_sequence`. If the "
+    "earlier state is no longer kept, the answer is 410 `delta-overflow`: read the whole match, and continue from its "
+    "sequence.",
     MatchDelta,
     ID,
     params.DeltaParams,
@@ -54,22 +56,30 @@ class MatchDeltaView(MatchReadView):
         since, limit = asked["since"], asked["limit"]
         if since:
             history_problems.refuse_former_id(match, self.kwargs["match_id"], "delta")
-        found = _difference(match, since)
-        events, has_more = _events_since(match, since, limit)
-        etag = f'"{match.id}-{since}-{match.sequence}-{match.status}-{limit}-delta"'
-        return etag, lambda: MatchDelta.render(
-            id=match.id,
-            _diff_type="none" if since == match.sequence else "update" if since else "initial",
-            _sequence_delta=match.sequence - since,
-            from_sequence=since,
-            to_sequence=match.sequence,
-            changed=found.changed,
-            removed=found.removed,
-            events=events,
-            has_more=has_more,
-            next_since=events[-1]["id"] if has_more else None,
-            _metadata=FullMetadata.of(match, freshness),
-        )
+        delta = delta_of(match, since, limit=limit, freshness=freshness)
+        return f'"{match.id}-{since}-{match.sequence}-{match.status}-{limit}-delta"', delta
+
+
+def delta_of(match: CachedMatch, since: int, *, limit: int, freshness: Freshness) -> Callable[[], Values]:
+    """Returns the function that renders the delta since a sequence. Raises a problem if there can be none.
+
+    `limit`: of its events; 0: none of them are in it, `next_since` says that they begin at the start of the feed.
+    """
+    found = _difference(match, since)
+    events, has_more = _events_since(match, since, limit) if limit else ([], True)
+    return lambda: MatchDelta.render(
+        id=match.id,
+        _diff_type="none" if since == match.sequence else "update" if since else "initial",
+        _sequence_delta=match.sequence - since,
+        from_sequence=since,
+        to_sequence=match.sequence,
+        changed=found.changed,
+        removed=found.removed,
+        events=events,
+        has_more=has_more,
+        next_since=(events[-1]["id"] if events else 0) if has_more else None,
+        _metadata=FullMetadata.of(match, freshness),
+    )
 
 
 def _difference(match: CachedMatch, since: int) -> queries.Difference:
@@ -95,15 +105,15 @@ def _events_since(match: CachedMatch, since: int, limit: int) -> tuple[list[dict
         return [], False
     feed = reads.events(match, since=0, since_sequence=since, limit=limit)
     if feed.sequence < match.sequence:  # the rows in between would be in no later delta either
-        raise DatabaseAway("What you ask for (the events since then) is not among what we know without it. ")
+        raise DatabaseAway("The events since then are not cached. ")
     rows = [row for row in feed.rows if row["sequence"] <= match.sequence]
     return rows, feed.has_more and len(rows) == len(feed.rows)  # later rows belong to the next delta
 
 
 @describe_read(
     "list_snapshots",
-    "List the states that a match had",
-    "Newest first, as far back as they are kept, each with what changed in it.",
+    "List earlier states of a match",
+    "The states that are still kept, newest first, each with the fields that changed.",
     SnapshotList,
     ID,
     params.SnapshotParams,
@@ -128,16 +138,16 @@ class MatchSnapshotsView(MatchReadView):
 
 @describe_read(
     "read_snapshot",
-    "Read a state that a match had",
-    "As it is stored, with its checksum and whose word each field was. It never changes. One that is kept no more is a "
-    "410 `too-old` that says how far back they reach.",
+    "Read an earlier state of a match",
+    "The stored state, with its checksum and the source of each field. It never changes. If it is no longer kept, the "
+    "answer is 410 `too-old`, with the oldest state that is.",
     SnapshotDocument,
     ID,
     OpenApiParameter(
         "sequence",
         {"type": "integer", "minimum": 1, "maximum": params.MAX_SEQUENCE},
         OpenApiParameter.PATH,
-        description="The number that the match had.",
+        description="The sequence of the state.",
     ),
     params.MaxAgeParams,
     tag="history",
@@ -171,14 +181,15 @@ def past(match: CachedMatch, asked: Asked, *, name: str, now: datetime) -> Answe
     freshness = _freshness_then(was, now)
     more = {"provenance": row["provenance"]} if asked.get("include") else {}
     is_closed = moment is None or row["sequence"] < match.sequence
+    version = unsequenced_version(was, without=WITHOUT_HISTORY)
     return Answer(
         freshness=freshness,
-        etag=f'"{match.id}-{row["sequence"]}-as-of-{unsequenced_version(was)}{"-provenance" if more else ""}"',
+        etag=f'"{match.id}-{row["sequence"]}-as-of-{version}{"-provenance" if more else ""}"',
         cache_seconds=PAST_CACHE_SECONDS if is_closed else CACHE_SECONDS[Status(match.status)],
         changed_at=was.changed_at,
         body=lambda: MatchDocument.render(
             was,
-            lifecycle=None,  # it has no history
+            **dict.fromkeys(WITHOUT_HISTORY),
             **more,
             _metadata=_metadata_then(was, row, freshness, moment),
         ),
@@ -187,14 +198,15 @@ def past(match: CachedMatch, asked: Asked, *, name: str, now: datetime) -> Answe
 
 def _refuse_contradictions(asked: Asked, now: datetime) -> None:
     if {"as_of", "sequence"} <= asked.keys():
-        raise BadParameter("as_of", "`as_of` and `sequence` both say which state you want: leave one out.")
+        raise BadParameter("as_of", "`as_of` and `sequence` both select a state: leave one out.")
     if "provisional" in asked.get("include", ""):
         named = "as_of" if "as_of" in asked else "sequence"
         raise BadParameter(
-            named, f"`{named}` does not go with `include=provisional`: doubts are known of the present only."
+            named,
+            f"`{named}` cannot be combined with `include=provisional`: only the present state has provisional scores.",
         )
     if "as_of" in asked and asked["as_of"] > now:
-        raise BadParameter("as_of", "`as_of` is in the future. Leave it out for the match as it is now.")
+        raise BadParameter("as_of", "`as_of` is in the future. Leave it out to read the present state.")
 
 
 def _at_sequence(match: CachedMatch, sequence: int, name: str) -> dict[str, Any]:
@@ -202,7 +214,7 @@ def _at_sequence(match: CachedMatch, sequence: int, name: str) -> dict[str, Any]
     if sequence > match.sequence or not sequence:
         raise ApiProblem(
             "not-found",
-            f"The match has not come to {sequence} yet: it is at {match.sequence}.",
+            f"The match has not reached sequence {sequence} yet: it is at {match.sequence}.",
             newest_sequence=match.sequence,
         )
     row = reads.at_sequence(match, sequence)
@@ -226,4 +238,5 @@ def _metadata_then(
         as_of=None if moment is None else as_utc_iso(moment),
         captured_at=row["captured_at"],
         created_at=row["created_at"],
+        served_at=row["served_at"],
     )

@@ -18,7 +18,7 @@ from scraping.jobs import JobState, JobView, Standing
 from scraping.journal import RetryOutcome
 from victoryline.lib.http.strict_serializer import StrictSerializer
 
-NEVER: dict[str, Any] = {"not": {}}  # in JSON Schema: no value will do
+NEVER: dict[str, Any] = {"not": {}}  # in JSON Schema: no value is valid
 
 
 class ScrapeRequest(StrictSerializer):
@@ -37,7 +37,7 @@ class ScrapeRequest(StrictSerializer):
         required=False,
         help_text='The round as the source names it. Sofascore: {"tournament": 325, "season": 87678, "round": 12}.',
     )
-    matches = number(1, 1000, "How many matches the round has. A list with another number is not believed.")
+    matches = number(1, 1000, "Number of matches in the round. A list with another number is rejected.")
     urls = serializers.ListField(
         child=serializers.CharField(max_length=2000, trim_whitespace=True),
         required=False,
@@ -51,13 +51,13 @@ class ScrapeRequest(StrictSerializer):
             raise serializers.ValidationError({"urls": ["Give either a round or addresses, not both."]})
         missing = [name for name in ("source", "round") if name not in attrs]
         if missing and "urls" not in attrs:
-            reason = "Needed, unless you give `urls`: a round is a source and its numbers."
+            reason = "Required without `urls`: a round is a source and its numbers."
             raise serializers.ValidationError({name: [reason] for name in missing})
         return attrs
 
 
 class RetryRequest(StrictSerializer):
-    """At least one of the four; together they narrow."""
+    """At least one of the four; a task must match all that are given."""
 
     ways: ClassVar[dict[str, Any]] = {
         "anyOf": [{"required": [name]} for name in ("job", "source", "error_class", "fingerprint")]
@@ -67,13 +67,13 @@ class RetryRequest(StrictSerializer):
     source = source_key("The key of a source.")
     error_class = serializers.ChoiceField(required=False, choices=[word.value for word in ErrorClass])
     fingerprint = serializers.RegexField(
-        r"^[0-9a-f]{64}$", required=False, help_text="Of a group of errors; the admin lists them."
+        r"^[0-9a-f]{64}$", required=False, help_text="The fingerprint of an error group; the admin lists them."
     )
-    dry_run = serializers.BooleanField(required=False, default=False, help_text="Only say what would be retried.")
+    dry_run = serializers.BooleanField(required=False, default=False, help_text="Only return what would be retried.")
 
 
 class MissingMatch(Body):
-    """A match that the job expects and does not have yet."""
+    """A match of the job that is not complete yet."""
 
     key: Annotated[str, attrgetter("ref.key")] = Field(
         description="The match's name at its source; works as an id everywhere."
@@ -81,7 +81,7 @@ class MissingMatch(Body):
     title: Annotated[str, lambda item: str(item.ref.match)]
     url: Annotated[str, attrgetter("ref.url")]
     state: Annotated[Standing, attrgetter("standing")]
-    reason: str = Field(description="Why it is not there; empty while it only waits for its turn.")
+    reason: str = Field(description="Why it is missing; empty while its task waits in the queue.")
     attempts: Annotated[int, lambda item: item.task.attempt if item.task else 0]
     next_attempt_at: AwareDatetime | None
     task_id: int | None
@@ -92,7 +92,7 @@ def _number_of(standing: Standing) -> Callable[[JobView], int]:
 
 
 class JobSummary(Body):
-    """A round or a list of matches that somebody asked for."""
+    """A requested round or list of matches."""
 
     id: Annotated[int, attrgetter("job.pk")]
     kind: Annotated[Literal["round", "urls"], attrgetter("job.kind")]
@@ -105,19 +105,21 @@ class JobSummary(Body):
     requested_by: Annotated[str, attrgetter("job.requested_by")]
     started_at: Annotated[AwareDatetime, attrgetter("job.created_at")]
     discovered_at: Annotated[AwareDatetime | None, attrgetter("job.discovered_at")] = Field(
-        description="When what it expects was written down; fixed since then."
+        description="When its expected matches were stored; they do not change afterwards."
     )
     finished_at: Annotated[AwareDatetime | None, attrgetter("job.finished_at")]
     expected: int
-    done: Annotated[int, _number_of(Standing.DONE)] = Field(description="Read as a whole.")
-    skipped: Annotated[int, _number_of(Standing.SKIPPED)] = Field(description="Were complete before the job began.")
+    done: Annotated[int, _number_of(Standing.DONE)] = Field(description="Matches that were read completely.")
+    skipped: Annotated[int, _number_of(Standing.SKIPPED)] = Field(
+        description="Matches that were complete before the job began."
+    )
     pending: Annotated[int, _number_of(Standing.PENDING)]
     executing: Annotated[int, _number_of(Standing.EXECUTING)]
     failed: Annotated[int, _number_of(Standing.FAILED)] = Field(
-        description="The last attempt failed, another one will be made."
+        description="The last attempt failed; the next one is planned."
     )
     dead: Annotated[int, _number_of(Standing.DEAD)] = Field(
-        description="Given up after all attempts; POST /api/scrape/retry-failed asks again."
+        description="Given up after all attempts; POST /api/scrape/retry-failed retries them."
     )
     given_up: Annotated[int, _number_of(Standing.GIVEN_UP)] = Field(description="The source no longer has them.")
     percent: float
@@ -144,6 +146,6 @@ def _refused_tasks(outcome: RetryOutcome) -> list[dict[str, Any]]:
 
 class RetryAnswer(Body):
     dry_run: Annotated[bool, ADDED]
-    retried: list[int] = Field(description="Tasks that are open again; in a dry run, that would be.")
+    retried: list[int] = Field(description="Reopened tasks; in a dry run, those that would be reopened.")
     refused: Annotated[list[RefusedTask], _refused_tasks]
-    has_more: bool = Field(description="There were more than are retried at once: ask again.")
+    has_more: bool = Field(description="There were more than one request retries: repeat it.")

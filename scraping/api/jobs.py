@@ -1,4 +1,4 @@
-"""Rounds and lists of matches over HTTP: start them, see how far they are, ask again for what failed.
+"""Jobs over HTTP: start a round or a list of matches, read its progress, retry failed tasks.
 
 Nothing is read from a source here: requests write the journal, workers do the rest.
 """
@@ -24,6 +24,7 @@ from scraping.api.params import JobListParams
 from scraping.documents.queries import MAX_ID
 from scraping.errors import ErrorClass
 from scraping.journal import TaskSelection
+from scraping.matches.watches import ADMISSION_RETRY_SECONDS
 from scraping.models import JobKind, ScrapeJob
 from victoryline.lib.http.headers import NO_STORE
 from victoryline.lib.http.openapi import describe, idempotency_parameters
@@ -39,16 +40,18 @@ class ScrapeView(ApiView):
     @describe(
         "start_job",
         "Start a round, or a list of matches",
-        "Needs the scope operate. Answers at once (202); workers do the reading. Every match is written down as "
-        "expected before the first is read, matches that are complete already are skipped. Asked for again while the "
-        "same round or list is open, or with the same Idempotency-Key, it answers 200 with that job.",
+        "Needs the scope operate. The answer (202) comes at once; workers read the matches. Every expected match is "
+        "stored before the first is read; matches that are complete already are skipped. A repeated request for an "
+        "open round or list, or with the same Idempotency-Key, returns that job (200). While the "
+        "workers' machines have too little memory a new job is answered with 503 `insufficient-memory` and its number "
+        "in `job`: it is written down, and begins by itself when there is room.",
         JobDocument,
         tag="jobs",
         answers={202: JobDocument},
         problems=(400, 409, 413, 415),
         parameters=idempotency_parameters(
             KEY_LENGTH,
-            f"Up to {KEY_LENGTH} characters of your choice. The same key again gives the same job back, for ever.",
+            f"Up to {KEY_LENGTH} characters of your choice. The same key always returns the same job.",
             location="The address of the job.",
         ),
         request=ScrapeRequest,
@@ -62,6 +65,14 @@ class ScrapeView(ApiView):
             raise ValidationError({refusal.field: list(refusal.reasons)}) from refusal
         except jobs.KeyReused as reuse:
             raise ApiProblem("conflict", str(reuse), job=reuse.job_id) from reuse
+        if started.shortage:
+            raise ApiProblem(
+                "insufficient-memory",
+                f"Insufficient memory resources: {started.shortage}. Nothing is lost: job {started.job.pk} is written "
+                "down and begins by itself when there is room.",
+                retry_after=ADMISSION_RETRY_SECONDS,
+                job=started.job.pk,
+            )
         address = request.build_absolute_uri(reverse("scrape-job", args=[started.job.pk]))
         return Response(
             JobDocument.render(jobs.view(started.job)),
@@ -76,7 +87,7 @@ class JobListView(ApiView):
     @describe(
         "list_jobs",
         "List jobs",
-        "Needs the scope operate. Newest first, with how far each is.",
+        "Needs the scope operate. Newest first, each with its progress.",
         JobList,
         tag="jobs",
         problems=(400,),
@@ -91,12 +102,13 @@ class JobListView(ApiView):
             rows = rows.filter(source__key=asked["source"])
         if "open" in asked:
             rows = rows.filter(finished_at__isnull=asked["open"] == "true")
-        before = params.read_cursor(asked.get("cursor"))
+        place = params.read_cursor(asked.get("cursor"))
+        before = None if place is None else -place[1]
         if before is not None:
             rows = rows.filter(pk__lt=before)
         found = list(rows[: asked["limit"] + 1])
         shown, has_more = found[: asked["limit"]], len(found) > asked["limit"]
-        next_page = address(request, cursor=params.make_cursor(shown[-1].pk)) if has_more else None
+        next_page = address(request, cursor=params.make_cursor((0, -shown[-1].pk))) if has_more else None
         summaries = [JobSummary.render(one) for one in jobs.views(shown)]
         return Response(JobList.render(jobs=summaries, next=next_page), headers=NO_STORE)
 
@@ -106,8 +118,9 @@ class JobView(ApiView):
 
     @describe(
         "read_job",
-        "See how far a job is",
-        "Needs the scope operate. What is expected, what is done, and each missing match with the reason.",
+        "Read the progress of a job",
+        "Needs the scope operate. The numbers of expected and finished matches, and each missing match with the "
+        "reason.",
         JobDocument,
         tag="jobs",
         problems=(404,),
@@ -126,10 +139,10 @@ class RetryFailedView(ApiView):
 
     @describe(
         "retry_failed",
-        "Ask again for what failed",
-        "Needs the scope operate. Opens failed and dead tasks again: those of a job, of a source, of a class of "
-        "errors, of a group of equal errors, or all of these at once. Twice is once; where another task for the same "
-        "match is open, or has done it since, nothing is opened and the answer says so.",
+        "Retry failed tasks",
+        "Needs the scope operate. Reopens failed and dead tasks that match all given filters: job, source, error "
+        "class, error group. A repeated request changes nothing. A task is refused, with the reason, if another task "
+        "for the same match is open or has succeeded since.",
         RetryAnswer,
         tag="jobs",
         problems=(400, 413, 415),

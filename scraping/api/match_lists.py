@@ -1,16 +1,28 @@
-"""Lists of matches: how old a list is, and what is left out of it."""
+"""Lists of matches: the age of a list, and the matches that are left out of it.
+
+The age of a list is that of the matches we read. Matches that only a partner submits show their own age: one silent
+partner must neither make every list stale nor be the reason of a refusal.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
-from scraping.api.bodies import ItemFreshness, ListMetadata, MatchItem, MatchList, list_text, render_match
+from scraping.api.bodies import (
+    ItemFreshness,
+    ListMetadata,
+    MatchItem,
+    MatchList,
+    list_text,
+    render_fields,
+    render_match,
+)
 from scraping.api.fresh_view import (
     CACHE_SECONDS,
     Answer,
@@ -34,26 +46,32 @@ EMPTY = Freshness(state=DataState.UNKNOWN, scraped_at=None, age_seconds=None, ne
 @describe_read(
     "list_matches",
     "List matches",
-    "Newest first. The headers speak for the oldest live match in the answer.",
+    "Newest first, or as `sort` says. The headers speak for the oldest live match in the answer among those that we "
+    "read ourselves.",
     MatchList,
     ListParams,
-    header("Link", 'Where the first and the next page are: `<...>; rel="next"` (RFC 8288).'),
+    header("Link", 'The addresses of the first and the next page: `<...>; rel="next"` (RFC 8288).'),
 )
 class MatchListView(FreshView):
     params = ListParams
 
     def find(self, asked: Asked) -> Answer:
         now, wanted = timezone.now(), match_filter(asked)
-        before = read_cursor(asked.get("cursor"), wanted)
-        page = self.page(wanted, before_id=before, limit=asked["limit"])
-        cursor = make_cursor(page.matches[-1].id, wanted) if page.has_more else ""
+        after = read_cursor(asked.get("cursor"), wanted)
+        page = self.page(wanted, after=after, limit=asked["limit"])
+        cursor = make_cursor(wanted.sort.place(page.matches[-1]), wanted) if page.has_more else ""
+        chosen = asked.get("fields", "")
         first = address(self.request, cursor=None)
         next_page = self.link(first=first, next=cursor and address(self.request, cursor=cursor))
 
         def item(match: CachedMatch, freshness: Freshness) -> bytes:
-            return render_match(MatchItem, match, freshness=ItemFreshness.render(freshness))
+            shown = ItemFreshness.render(freshness)
+            if chosen:
+                return render_fields(match, chosen.split(","), freshness=shown)
+            return render_match(MatchItem, match, freshness=shown)
 
-        return list_answer(page.matches, asked.get("max_age"), now, mark=cursor, item=item, next=next_page)
+        mark = f"{cursor}|{chosen}"
+        return list_answer(page.matches, asked.get("max_age"), now, mark=mark, item=item, next=next_page)
 
 
 def list_answer(
@@ -67,25 +85,46 @@ def list_answer(
 ) -> Answer:
     """Answers a list. `mark` is a part of its ETag, `added` are values of its body. Raises `too-stale`."""
     matches, left_out = _without_stale_submissions(found, max_age, now)
-    ages = [match.freshness(now) for match in matches]
-    oldest = _oldest(matches, ages)
-    good_for = refuse_stale(oldest, max_age if matches else None)
-    freshness = replace(oldest, next_update_in=_next_update_in(matches, now))
+    listed = age_of_list(matches, max_age, now)
 
     def body() -> bytes:
-        metadata = ListMetadata.render(freshness, generated_at=as_utc_iso(now), count=len(matches), left_out=left_out)
-        items = [item(match, age) for match, age in zip(matches, ages, strict=True)]
+        metadata = ListMetadata.render(
+            listed.freshness, generated_at=as_utc_iso(now), count=len(matches), left_out=left_out
+        )
+        items = [item(match, age) for match, age in zip(matches, listed.ages, strict=True)]
         return list_text(items, **added, _metadata=metadata)
 
     parts = "|".join(map(match_version, matches))
     return Answer(
-        freshness=freshness,
-        good_for=good_for,
+        freshness=listed.freshness,
+        good_for=listed.good_for,
         etag=f'"{hashlib.sha256(f"{parts}|{mark}|{left_out}".encode()).hexdigest()[:32]}"',
         cache_seconds=min((CACHE_SECONDS[Status(match.status)] for match in matches), default=1),
         changed_at=max((match.changed_at for match in matches if match.changed_at is not None), default=None),
         body=body,
     )
+
+
+@dataclass(frozen=True)
+class ListAge:
+    """The age of a list, the ages of its matches, and for how long it is younger than the caller accepts."""
+
+    freshness: Freshness
+    ages: Sequence[Freshness]
+    good_for: float | None
+
+
+def age_of_list(matches: Sequence[CachedMatch], max_age: int | None, now: datetime) -> ListAge:
+    """Raises `too-stale` for the age of those that we read ourselves."""
+    ages = [match.freshness(now) for match in matches]
+    ours = [(match, age) for match, age in zip(matches, ages, strict=True) if not match.is_submitted]
+    oldest = _oldest(ours)
+    good_for = refuse_stale(oldest, max_age if ours else None)
+    if max_age is not None:  # a submitted match that becomes too old is left out of the next answer
+        submitted = (age for match, age in zip(matches, ages, strict=True) if match.is_submitted)
+        spare = [max_age - (age.age_seconds or 0.0) for age in submitted if age.state != DataState.FINAL]
+        good_for = min([*spare, *([] if good_for is None else [good_for])], default=None)
+    return ListAge(replace(oldest, next_update_in=_next_update_in(matches, now)), ages, good_for)
 
 
 def _without_stale_submissions(
@@ -101,16 +140,16 @@ def _without_stale_submissions(
     return kept, len(found) - len(kept)
 
 
-def _oldest(matches: Sequence[CachedMatch], ages: Sequence[Freshness]) -> Freshness:
+def _oldest(ours: Sequence[tuple[CachedMatch, Freshness]]) -> Freshness:
     """A list is as old as its oldest live match; without one, as the oldest upcoming match that was read."""
-    pairs = list(zip(matches, ages, strict=True))
-    live = [age for match, age in pairs if match.status == Status.LIVE]
-    chosen = live or [age for match, age in pairs if match.status == Status.UPCOMING and match.scraped_at] or ages
+    live = [age for match, age in ours if match.status == Status.LIVE]
+    upcoming = [age for match, age in ours if match.status == Status.UPCOMING and match.scraped_at]
+    chosen = live or upcoming or [age for _, age in ours]
     return max(chosen, key=lambda age: age.age_seconds or 0.0, default=EMPTY)
 
 
 def _next_update_in(matches: Sequence[CachedMatch], now: datetime) -> float | None:
-    """A list has news when any of its matches is read again; a match that is paused for a day is no reason to wait."""
+    """Returns the seconds until the first of the matches is read again; paused matches are left out."""
     unfinished = (match for match in matches if match.status in {Status.LIVE, Status.UPCOMING})
     planned = [at for match in unfinished if (at := match.next_update_at) is not None]
     return max(0.0, (min(planned) - now).total_seconds()) if planned else None

@@ -24,10 +24,9 @@ SIDES = ("team_a", "team_b")
 @describe_read(
     "read_match",
     "Read a match",
-    "The unified schema, the same for every sport and source, with the age of the data. A match that turned out to be "
-    "another one, known from another source, answers with that one, under its id. With `as_of` or `sequence`: the "
-    "match as it was, as long as that is kept (410 `too-old` otherwise); such an answer is final and says which state "
-    "it is.",
+    "The unified schema, the same for every sport and source, with the age of the data. The id of a match that was "
+    "merged into another one returns that one, with its id. With `as_of` or `sequence`: an earlier state, if it is "
+    "still kept (410 `too-old` otherwise); such an answer never changes and has the sequence of its state.",
     MatchDocument,
     ID,
     params.MatchParams,
@@ -49,7 +48,7 @@ class MatchView(MatchReadView):
         if "provisional" in include:
             included["provisional"] = reads.provisional(match)
         etag = match_etag(match)
-        if etag and included:  # provenance and doubts may change while the match does not
+        if etag and included:  # provenance and provisional scores may change while the match does not
             etag = f'{etag[:-1]}-{checksum_of(included)[:16]}"'
         return etag, lambda: render_match(MatchDocument, match, _metadata=FullMetadata.of(match, freshness), **included)
 
@@ -57,10 +56,10 @@ class MatchView(MatchReadView):
 @describe_read(
     "list_events",
     "Follow a match's events",
-    "Balls, wickets, goals and corrections to them, in the order we learnt of them. An update or retraction is a row "
-    "with the event_id of what it corrects. Under the number of a match that turned out to be another one only "
-    "`since=0` is answered, with the feed of that one; anything else is a 410 `delta-overflow`: begin anew. A number "
-    "that no row has come to yet is a 409, as in a delta.",
+    "Balls, wickets, goals and corrections to them, in the order in which they were stored. An update or retraction is "
+    "a row with the event_id of the event that it corrects. With the id of a match that was merged into another one "
+    "only `since=0` is valid and returns the feed of that one; any other value is a 410 `delta-overflow`: start again. "
+    "An id that no row has reached yet is a 409, as in a delta.",
     EventFeed,
     ID,
     params.EventParams,
@@ -88,9 +87,9 @@ class MatchEventsView(MatchReadView):
 
 @describe_read(
     "list_lineups",
-    "Read who plays",
-    "Line-ups with formation, starters and bench, one a side and source. What was known before the start is kept as it "
-    "was known then (captured_at is before kickoff); ratings come after the end, as rows of their own.",
+    "Read the line-ups of a match",
+    "Line-ups with formation, starters and bench, one per side and source. Line-ups from before the start are never "
+    "changed later (captured_at is before kickoff); ratings are added after the end, as rows of their own.",
     MatchLineups,
     ID,
     params.LineupParams,
@@ -107,7 +106,7 @@ class MatchLineupsView(MatchReadView):
             for row in known
             if wanted in (None, row["snapshot_type"])
         ]
-        # The ETag is of all of them: `xi_missing` is about those that were filtered out, too.
+        # The ETag covers all of them: `xi_missing` also depends on those that were filtered out.
         parts = [(row["source"], row["side"], row["snapshot_type"], row["captured_at"]) for row in known]
         before = [row for row in known if row["snapshot_type"] == "pre_match"]
         missing = {side: all(row["xi_missing"] for row in before if row["side"] == side) for side in SIDES}
@@ -118,10 +117,10 @@ class MatchLineupsView(MatchReadView):
 
 @describe_read(
     "list_conflicts",
-    "Read what a match's sources disagree about",
-    "A field that two sources tell differently, by more than a delay would explain: runs or wickets by more than 5 %, "
-    "goals, the end of the match, the teams, the toss, the start by more than a quarter of an hour. `provisional`: a "
-    "score that a source took back, and that waits to be confirmed.",
+    "Read the conflicts between a match's sources",
+    "Fields that two sources report differently, by more than a delay would explain: runs or wickets by more than 5 %, "
+    "goals, the end of the match, the teams, the toss, the start by more than 15 minutes. `provisional`: a lower score "
+    "that a source reports and that is not confirmed yet.",
     MatchConflicts,
     ID,
     params.ConflictParams,

@@ -65,8 +65,8 @@ class _OperationView(ApiView):
 class PauseView(_OperationView):
     @_describe(
         "pause_match",
-        "Stop reading a match for a while",
-        "The match goes on by itself when the time is over.",
+        "Pause a match",
+        "Polling resumes automatically when the pause ends.",
         PauseRequest,
     )
     def post(self, request: Request, match_id: str) -> Response:
@@ -79,7 +79,7 @@ class PauseView(_OperationView):
 
 
 class ResumeView(_OperationView):
-    @_describe("resume_match", "Read a paused match again")
+    @_describe("resume_match", "Resume a paused match")
     def post(self, request: Request, match_id: str) -> Response:
         return self.apply(request, match_id, lifecycle.resume)
 
@@ -87,9 +87,9 @@ class ResumeView(_OperationView):
 class WatchView(_OperationView):
     @_describe(
         "watch_match",
-        "Read a match from now on",
-        "Where the workers' machines have too little memory left the answer is 503 `insufficient-memory` with "
-        "Retry-After: the wish is noted, and the watch begins by itself when there is room.",
+        "Watch a match",
+        "If the workers' machines have too little free memory, the answer is 503 `insufficient-memory` with "
+        "Retry-After: the request is stored, and the watch starts automatically when there is enough.",
     )
     def post(self, request: Request, match_id: str) -> Response:
         return self.apply(request, match_id, watches.begin)
@@ -98,13 +98,13 @@ class WatchView(_OperationView):
 class StopView(_OperationView):
     @_describe(
         "stop_match",
-        "Read a match no more",
-        "What is known of it stays served, with its age, until somebody watches it again.",
+        "Stop watching a match",
+        "It is no longer polled until it is watched again. Its last state is still served, with its age.",
     )
     def post(self, request: Request, match_id: str) -> Response:
         return self.apply(request, match_id, watches.end, reason="ended by request")
 
 
 def actor_of(request: Request) -> str:
-    """The caller, as audit and history name them."""
+    """Returns the name of the caller for audit and history."""
     return f"api:{request.user.consumer.name}"[:150]  # type: ignore[union-attr]

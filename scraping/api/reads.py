@@ -15,7 +15,6 @@ from typing import Any
 from scraping.api import history_problems
 from scraping.api.bodies import MatchDocument
 from scraping.api.history_bodies import (
-    NOT_IN_DELTA,
     ConflictRow,
     EventRow,
     LineupDocument,
@@ -28,7 +27,7 @@ from scraping.documents.cached_match import CachedMatch
 from victoryline.lib.times import as_utc_iso
 
 Row = dict[str, Any]
-LISTED_SECONDS = 10  # a list of snapshots may show one that was deleted since
+LISTED_SECONDS = 10  # a cached list of snapshots may contain deleted ones
 
 
 def at_sequence(match: CachedMatch, sequence: int) -> Row | None:
@@ -42,7 +41,7 @@ def at_sequence(match: CachedMatch, sequence: int) -> Row | None:
 
 
 def at_time(match: CachedMatch, moment: datetime) -> Row | None:
-    """Returns the state of a time, valid until the match changes: a poll may be being written."""
+    """Returns the state of a time, valid until the match changes: a poll may just be committing."""
 
     def load() -> Row | None:
         row = queries.at_time(match.id, moment)
@@ -99,7 +98,7 @@ def provisional(match: CachedMatch) -> Row | None:
     """Returns a lower score that is not confirmed yet. It changes nothing that is served, so it has no sequence."""
     load = partial(queries.column_of, match.id, "provisional")
     question, version = ("provisional", match.id), documents.short_version()
-    return documents.derived(question, version, load, what="whether its score is in doubt") or None
+    return documents.derived(question, version, load, what="the provisional score") or None
 
 
 def provenance(match: CachedMatch) -> Row:
@@ -109,7 +108,7 @@ def provenance(match: CachedMatch) -> Row:
 
 
 def lineups(match: CachedMatch) -> list[Row]:
-    """Returns one row for each side, source and snapshot type. Their polls leave the match as it is."""
+    """Returns one row for each side, source and snapshot type. Reading line-ups does not change the match."""
 
     def load() -> list[Row]:
         return [LineupDocument.render(row) for row in queries.lineups_of(match.id)]
@@ -126,8 +125,10 @@ def conflicts(match: CachedMatch, *, is_open_only: bool) -> list[Row]:
 
 
 def as_it_was(match: CachedMatch, snapshot: Row) -> CachedMatch:
-    """Returns the match with the state of an earlier snapshot. What has no history (its names, a start that the
-    snapshot does not have) is as it is now."""
+    """Returns the match with the state of an earlier snapshot.
+
+    Fields without history (its names, a start that the snapshot lacks) have their present values.
+    """
     state, captured_at = snapshot["payload"], datetime.fromisoformat(snapshot["captured_at"])
     identity = {name: state[name] for name in ("sport", "title", "status", "phase") if state.get(name)}
     start = state.get("start_time")
@@ -146,6 +147,6 @@ def as_it_was(match: CachedMatch, snapshot: Row) -> CachedMatch:
 
 
 def state_of(match: CachedMatch) -> Row:
-    """Returns the fields of the match document that a delta may name: those that its payload has."""
+    """Returns the fields of the match document that a delta may contain: those of its payload."""
     body = MatchDocument.render(match)
-    return {name: value for name, value in body.items() if name not in NOT_IN_DELTA and name in match.payload}
+    return {name: value for name, value in body.items() if name in match.payload}

@@ -1,12 +1,13 @@
 """Data that consumers submit: POST /cricket-data, and the state of a submission.
 
-A request is checked and written to the journal; workers do the rest. A value that cannot be used is a 400 that names
-it by its path, and nothing of the request is taken then.
+A request is checked and written to the journal; workers do the rest. An invalid value is a 400 that names it by its
+path, and then nothing of the request is accepted.
 """
 
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from rest_framework.response import Response
 from scraping.api.bodies import ADDED, Body, Getter
 from scraping.errors import PayloadRejected
 from scraping.jobs import submission_schema, submissions
-from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES, SentMatch, SentMatches
+from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES, OVERS, SentMatch, SentMatches
 from scraping.jobs.submissions import Sender
 from scraping.matches.validate import check
 from scraping.models import Submission, SubmissionState
@@ -40,6 +41,7 @@ from victoryline.lib.http.views import ApiView, idempotency_key
 OFF_SECONDS = 300
 MOST_NAMED = 50
 KEY_LENGTH = 150
+_UNSEEN = "It holds U+{:04X} ({}), a character that is not seen. Leave it out."
 Path = Sequence[str | int]
 
 
@@ -58,34 +60,34 @@ def _result(name: str) -> Getter:
 
 
 class SubmissionDocument(Body):
-    """What became of one match that you sent."""
+    """The state of the submission of one match."""
 
     submission_id: uuid.UUID
     state: SubmissionState = Field(
-        description="accepted: it is written down and waits for a worker. done: it is in the match. refused: it can't "
-        "be taken, `reason` says why."
+        description="accepted: stored, waits for a worker. done: written into the match. refused: invalid, see "
+        "`reason`."
     )
-    reason: str = Field(description="Why it was refused, or what of it was not taken; usually empty.")
+    reason: str = Field(description="Why all or a part of it was refused; usually empty.")
     match_id: Annotated[str, lambda submission: str(submission.body["match_id"])] = Field(
         description="Your own id of the match."
     )
-    match: Annotated[int, attrgetter("ref.match_id")] = Field(description="Ours: GET /api/v1/matches/{match} reads it.")
-    key: Annotated[str, attrgetter("ref.key")] = Field(
-        description="Your match's name among all keys of the match; works as an id everywhere."
+    match: Annotated[int, attrgetter("ref.match_id")] = Field(
+        description="Our id: GET /api/v1/matches/{match} reads the match."
     )
+    key: Annotated[str, attrgetter("ref.key")] = Field(description="The key of your match; works as an id everywhere.")
     received_at: Annotated[AwareDatetime, attrgetter("created_at")]
     finished_at: AwareDatetime | None
     sequence: Annotated[int | None, _result("sequence")] = Field(
-        description="The match's sequence after it; null while it waits."
+        description="The match's sequence after the submission; null while it waits."
     )
     is_changed: Annotated[bool | None, _result("is_changed")] = Field(
-        description="Did anything that we serve change by it?"
+        description="Whether the served data has changed."
     )
     is_taken: Annotated[bool | None, _result("is_taken")] = Field(
-        description="false: its state was not taken, `reason` says why."
+        description="false: the state was not accepted, see `reason`."
     )
     events: Annotated[SubmittedEvents | None, _result("events")]
-    href: Annotated[str, ADDED] = Field(description="Where to ask what became of it.")
+    href: Annotated[str, ADDED] = Field(description="The address of this submission.")
 
 
 class SubmissionList(Body):
@@ -95,7 +97,7 @@ class SubmissionList(Body):
 
 
 class SubmissionAnswer(RootModel[SubmissionDocument | SubmissionList]):
-    """Of one match its submission, of several a list."""
+    """The submission of one match, or a list for several."""
 
 
 class SubmitView(ApiView):
@@ -103,21 +105,21 @@ class SubmitView(ApiView):
 
     @describe(
         "submit_match",
-        "Send in the state of a match",
-        "Needs the scope ingest. The answer (202) comes when all of it is written down; workers put it into its match, "
-        f"usually within a second or two. One match, or up to {MOST_MATCHES} under `matches`, of which all are taken "
-        f"or none; up to {MOST_EVENTS} events each, 256 KB in all. `captured_at` is at most {CLOCKS_DIFFER.seconds} s "
-        "ahead of our clock and at most a day old. What can't be used is named by its path, and nothing of the body is "
-        "taken then. Sent again, the same is not taken twice: the answer is 200.",
+        "Submit the state of a match",
+        "Needs the scope ingest. The answer (202) comes when the request is stored; workers write it into the match, "
+        f"usually within two seconds. One match, or up to {MOST_MATCHES} under `matches`, of which all are accepted or "
+        f"none; up to {MOST_EVENTS} events each, 256 KB in all. `captured_at` is at most {CLOCKS_DIFFER.seconds} s "
+        "ahead of our clock and at most a day old. An invalid value is named by its path, and then nothing of the body "
+        "is accepted. A repeated request is accepted once: the answer is 200.",
         SubmissionAnswer,
         tag="cricket-data",
         answers={202: SubmissionAnswer},
         problems=(400, 409, 413, 415),
         parameters=idempotency_parameters(
             KEY_LENGTH,
-            f"Up to {KEY_LENGTH} printable characters of your choice. The same key with the same body again gives the "
-            "same submission back; with another body it is a conflict. Without one the body itself is the key.",
-            location="Where the (first) submission is.",
+            f"Up to {KEY_LENGTH} printable characters of your choice. The same key with the same body returns the same "
+            f"submission; with another body it is a conflict. Without a key the body itself is the key.",
+            location="The address of the (first) submission.",
         ),
         request=SubmissionRequest,
     )
@@ -144,15 +146,13 @@ class SubmissionView(ApiView):
 
     @describe(
         "read_submission",
-        "See what became of what you sent",
-        "Needs the scope ingest. Only your own submissions are found, for as long as we keep them (7 days).",
+        "Read a submission",
+        "Needs the scope ingest. Only your own submissions are found; they are kept for 7 days.",
         SubmissionDocument,
         tag="cricket-data",
         problems=(404,),
         parameters=[
-            OpenApiParameter(
-                "submission_id", str, OpenApiParameter.PATH, description="From the answer to what you sent."
-            )
+            OpenApiParameter("submission_id", str, OpenApiParameter.PATH, description="From the answer to the request.")
         ],
     )
     def get(self, request: Request, submission_id: str) -> Response:
@@ -162,8 +162,8 @@ class SubmissionView(ApiView):
             found = None
         if found is None:
             raise NotFound(
-                f"You have sent nothing that is known as {submission_id[:100]}. The id is in the answer to what you "
-                "sent; what was sent long ago is not kept."
+                f"There is no submission {submission_id[:100]} of yours. The id is in the answer to your request; "
+                f"submissions are kept for 7 days."
             )
         return Response(_document(request, found), headers=NO_STORE)
 
@@ -183,11 +183,10 @@ def _checked(body: Any, *, now: datetime) -> tuple[Sequence[SentMatch], str]:
     if not isinstance(body, dict):
         raise ValidationError({"body": ["It must be an object: a match, or several under `matches`."]})
     raw = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
-    if b"\\u0000" in raw:
-        _refuse([(path, "It holds the character NUL.") for path in submission_schema.unstorable(body)])
+    _refuse([(path, _UNSEEN.format(ord(char), _name(char))) for path, char in submission_schema.unseen(body)])
     is_batch = "matches" in body
     matches: Sequence[SentMatch] = ()
-    try:  # strictly: a number in quotation marks is none
+    try:  # strict: a number in quotation marks is a text
         if is_batch:
             matches = SentMatches.model_validate_json(raw, strict=True).matches
         else:
@@ -199,21 +198,30 @@ def _checked(body: Any, *, now: datetime) -> tuple[Sequence[SentMatch], str]:
     return matches, hashlib.sha256(raw).hexdigest()
 
 
+def _name(char: str) -> str:
+    return unicodedata.name(char, "a control character")
+
+
 def _message(error: ErrorDetails) -> str:
     """Returns pydantic's message, or a plainer one."""
     context = error.get("ctx", {})
     match error["type"]:
+        case "value_error":
+            return f"It {context['error']}."
+        case "string_pattern_mismatch" if context["pattern"] == OVERS:
+            return "Send overs and balls such as 14.4. Extras do not count, so an over has at most 6 balls."
         case "extra_forbidden":
             return "There is no such field here."
         case "too_long":
-            return f"At most {context['max_length']} are taken at once, and these are {context['actual_length']}."
+            sent = context["actual_length"]  # of a dictionary it is not known
+            return f"At most {context['max_length']} are accepted at once" + (f"; there are {sent}." if sent else ".")
         case "too_short":
             return f"At least {context['min_length']} is needed."
     return error["msg"]
 
 
 def _unfit(place: Path, match: SentMatch, now: datetime) -> list[tuple[Path, str]]:
-    """What no schema can say."""
+    """Returns the problems that the schema cannot express, each with its path."""
     found: list[tuple[Path, str]] = []
     if late := submission_schema.out_of_time(match, now):
         found.append(((*place, "captured_at"), late))
@@ -225,7 +233,7 @@ def _unfit(place: Path, match: SentMatch, now: datetime) -> list[tuple[Path, str
 
 
 def _refuse(found: Sequence[tuple[Path, str]]) -> None:
-    """By path: `matches.3.teams.team_a.name`. Of very many the first ones."""
+    """Raises the problems by path, such as `matches.3.teams.team_a.name`; at most MOST_NAMED of them."""
     if not found:
         return
     said: defaultdict[str, list[str]] = defaultdict(list)

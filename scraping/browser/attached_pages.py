@@ -60,25 +60,26 @@ class AttachedPages:
 
     limit: int = MAX_PAGES
     clock: Callable[[], float] = time.monotonic
-    _pages: dict[PageKey, AttachedPage] = field(default_factory=dict)
+    pages: dict[PageKey, AttachedPage] = field(default_factory=dict)
     _locks: dict[PageKey, asyncio.Lock] = field(default_factory=dict)
     _opening: int = 0
     _openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENED_AT_ONCE))
     _sweeping: asyncio.Task[None] | None = None
 
-    @property
-    def count(self) -> int:
-        return len(self._pages)
-
     async def read(self, read: AttachedRead) -> Reading:
         """Returns the current values of the match's page. PageLimitReached where no page may be opened for it."""
         started = self.clock()
         async with self._locks.setdefault(read.key, asyncio.Lock()):
-            page = self._pages.get(read.key)
+            page = self.pages.get(read.key)
             extraction, cause = await self._extract(page, read)
             if page is None or cause:
                 page, extraction = await self._reopen(read, page, extraction, cause)
             return await self._reading(read.ref, page, extraction, started)
+
+    def renderer_pids(self) -> dict[str, int]:
+        """Returns the renderer's process of each open page where it is known, by match. Called by the heartbeat too."""
+        pages = tuple(self.pages.items())
+        return {f"{site}_{event}": page.renderer.pid for (site, event), page in pages if page.renderer.pid}
 
     async def discard(self, site_key: str, source_event_id: str) -> None:
         """Closes the page of a match whose values could not be used; the next read opens it again."""
@@ -87,7 +88,7 @@ class AttachedPages:
     async def close_all(self) -> None:
         if self._sweeping is not None:
             self._sweeping.cancel()
-        await asyncio.gather(*(self._close(key) for key in tuple(self._pages)))
+        await asyncio.gather(*(self._close(key) for key in tuple(self.pages)))
 
     async def _extract(self, page: AttachedPage | None, read: AttachedRead) -> tuple[Extraction | None, str]:
         """Returns the extraction, and why the page must be opened (again); empty where it need not."""
@@ -116,8 +117,8 @@ class AttachedPages:
                 page = await AttachedPage.load(read.session, read.ref, factor=read.timeout_factor, clock=self.clock)
         finally:
             self._opening -= 1
-        self._pages[read.key] = page
-        _open_pages.set(len(self._pages))
+        self.pages[read.key] = page
+        _open_pages.set(len(self.pages))
         _opened.labels(cause).inc()
         if self._sweeping is None or self._sweeping.done():
             self._sweeping = asyncio.ensure_future(self._sweep_regularly())
@@ -157,8 +158,8 @@ class AttachedPages:
 
     async def _make_room(self) -> None:
         """Closes the least recently read page where the limit is reached; PageLimitReached where all are in use."""
-        while self._pages and len(self._pages) + self._opening > self.limit:
-            key, oldest = min(self._pages.items(), key=lambda pair: pair[1].read_at)
+        while self.pages and len(self.pages) + self._opening > self.limit:
+            key, oldest = min(self.pages.items(), key=lambda pair: pair[1].read_at)
             if self.clock() - oldest.read_at < BUSY_SECONDS:
                 raise PageLimitReached
             await self._close(key)
@@ -166,18 +167,18 @@ class AttachedPages:
             raise PageLimitReached
 
     async def _sweep_regularly(self) -> None:
-        while self._pages:
+        while self.pages:
             await asyncio.sleep(SWEEP_SECONDS)
             await self.sweep()
 
     async def sweep(self) -> None:
-        for key, page in tuple(self._pages.items()):
+        for key, page in tuple(self.pages.items()):
             if self.clock() - page.read_at > IDLE_SECONDS:
                 await self._close(key)
 
     async def _close(self, key: PageKey) -> None:
-        page = self._pages.pop(key, None)
-        _open_pages.set(len(self._pages))
+        page = self.pages.pop(key, None)
+        _open_pages.set(len(self.pages))
         lock = self._locks.get(key)
         if lock is not None and not lock.locked():
             del self._locks[key]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 import zlib
 from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
@@ -18,6 +19,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from scraping.browser.egress.rules import CheckedResolver, EgressRules
+from scraping.browser.request_trace import TraceLevel, trace_failure, trace_responses
 from scraping.errors import EgressRefused, ReadTimeout, SchemaBreak, ScrapingError, Transient
 from scraping.readings import Document, Request, Site
 
@@ -50,13 +52,14 @@ class DirectClient:
         user_agent: str,
         language: str,
         upstream: str | None = None,
+        trace: TraceLevel = "none",
         resolver: AbstractResolver | None = None,
     ) -> None:
         self.rules = EgressRules.of(site)
-        self.bytes_in = 0
         # Also for IP addresses; values are sent unchanged.
         self.jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)
         self._max_body_bytes = max_body_bytes
+        self._source, self._trace = site.key, trace
         self._upstream = upstream
         proxy_host = urlsplit(upstream).hostname if upstream else None
         checked = CheckedResolver(self.rules, resolver or aiohttp.ThreadedResolver(), trusted=proxy_host)
@@ -84,6 +87,18 @@ class DirectClient:
 
     async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document:
         """Returns the response, within the limits; every error is a ScrapingError."""
+        began, level = time.monotonic(), self._trace
+        try:
+            document = await self._fetch(request, seconds, may_be_empty)
+        except ScrapingError as error:
+            taken = time.monotonic() - began
+            trace_failure(level, self._source, request.method, request.url, seconds=taken, error=error)
+            raise
+        if level != "none":
+            trace_responses(level, self._source, request.method, (document,), seconds=time.monotonic() - began)
+        return document
+
+    async def _fetch(self, request: Request, seconds: float, may_be_empty: bool) -> Document:
         path = urlsplit(request.url).path
         try:
             async with asyncio.timeout(seconds):
@@ -113,7 +128,7 @@ class DirectClient:
             async with self._client.request(
                 method, url, data=body, headers=headers, allow_redirects=False, proxy=self._upstream
             ) as response:
-                cost += self._count(sum(len(key) + len(value) + 4 for key, value in response.raw_headers))
+                cost += sum(len(key) + len(value) + 4 for key, value in response.raw_headers)
                 if response.status not in REDIRECTS or "location" not in response.headers:
                     content, size = await self._body(response)
                     found = {key.lower(): value for key, value in response.headers.items()}
@@ -146,7 +161,7 @@ class DirectClient:
             if (response.content_length or 0) > limit:
                 raise _too_large(limit)
             async for chunk in response.content.iter_chunked(CHUNK_BYTES):
-                size += self._count(len(chunk))
+                size += len(chunk)
                 if size > limit:
                     raise _too_large(limit)
                 parts.append(decompressor.feed(chunk) if decompressor else chunk)
@@ -157,10 +172,6 @@ class DirectClient:
             error.http_status = response.status
             raise
         return b"".join(parts), size
-
-    def _count(self, size: int) -> int:
-        self.bytes_in += size
-        return size
 
 
 def _too_large(limit: int) -> Transient:

@@ -24,7 +24,7 @@ CHECK_SECONDS = 2.0
 
 
 class LaunchCause(StrEnum):
-    """Why a browser was started; the label of the metric."""
+    """The cause of a browser start; the label of the metric."""
 
     FIRST = "first"
     DIED = "died"

@@ -25,7 +25,7 @@ from prometheus_client import Counter
 from scraping.browser.health import BrowserUsage, LaunchCause, RecyclePolicy
 from scraping.browser.launcher import CLOSE_SECONDS, BrowserOptions, Launched, launch
 from scraping.browser.playwright_calls import with_timeout
-from scraping.browser.processes import POLITE_SECONDS, browser_pid, clean_up, end_tree, kill
+from scraping.browser.processes import POLITE_SECONDS, browser_pid, clean_up, end_tree, kill, tree_size
 from scraping.errors import ResourceLost
 from scraping.policies.timeouts import AdaptiveTimeouts
 from scraping.readings import WAIT_REPORT_SECONDS, report_stage
@@ -46,10 +46,23 @@ class Replacement:
     seconds: float
     launches: int
     cause: LaunchCause = LaunchCause.DIED
+    pids_before: int = 0  # processes of the old browser; 0: there was none, or all of them had died
+    pids_after: int = 0
+    uptime_seconds: float = 0.0  # of the old browser
+    pages: int = 0  # that it had opened
+
+    def as_metadata(self) -> dict[str, float]:
+        """Returns the figures that the audit keeps of a recovery (SO-6)."""
+        return {
+            "pids_before": self.pids_before,
+            "pids_after": self.pids_after,
+            "browser_uptime_hours": round(self.uptime_seconds / 3600, 2),
+            "task_count": self.pages,
+        }
 
 
 class BrowserHost:
-    """Lives on the loop thread. Other threads may read `pid`, `started_at` and `generation` only."""
+    """Lives on the loop thread. Others may read `pid`, `started_at`, `generation` and `last_replacement` only."""
 
     def __init__(
         self,
@@ -67,6 +80,7 @@ class BrowserHost:
         self.started_at: float | None = None
         self.pid: int | None = None
         self.visits = 0  # under way
+        self.last_replacement: Replacement | None = None
         self._on_launch = on_launch or (lambda _: None)
         self._own_temp_dir = own_temp_dir  # of this process alone: leftovers in it may be removed
         self._playwright: Playwright | None = None
@@ -202,14 +216,14 @@ class BrowserHost:
             self._may_visit.set()
 
     async def _ensure_browser(self) -> Launched:
-        launched = self._launched
+        launched = old = self._launched
         if launched is not None and self._broken is None and launched.browser.is_connected():
             return launched
         if self._is_stopping:
             raise ResourceLost("the worker is stopping")
         cause, reason = self._broken or (LaunchCause.DIED, "the browser has gone away")
         began = time.monotonic()
-        await self._close_old(is_polite=cause not in (LaunchCause.DIED, LaunchCause.HUNG))
+        pids_before = await self._close_old(is_polite=cause not in (LaunchCause.DIED, LaunchCause.HUNG))
         try:
             seconds = self.options.launch_timeout_seconds
             self._playwright = await with_timeout(async_playwright().start(), seconds, "starting the browser's driver")
@@ -225,15 +239,28 @@ class BrowserHost:
         self._broken = None
         self._faults.clear()
         _launches.labels(cause.value).inc()
-        self._on_launch(Replacement(reason, time.monotonic() - began, self.generation, cause))
+        self.last_replacement = Replacement(
+            reason,
+            time.monotonic() - began,
+            self.generation,
+            cause,
+            pids_before=pids_before,
+            pids_after=await asyncio.to_thread(tree_size, launched.pid),
+            uptime_seconds=began - old.started if old is not None else 0.0,
+            pages=old.pages if old is not None else 0,
+        )
+        self._on_launch(self.last_replacement)
         return launched
 
-    async def _close_old(self, *, is_polite: bool) -> None:
-        """Closes the old browser: regularly, or by killing its process tree first. Bounded in time, never raises."""
+    async def _close_old(self, *, is_polite: bool) -> int:
+        """Closes the old browser: regularly, or by killing its process tree first. Bounded in time, never raises.
+
+        Returns the number of its processes that were alive.
+        """
         playwright, launched, pid = self._playwright, self._launched, self.pid
         self._playwright = self._launched = self.pid = None
         if playwright is None:
-            return
+            return 0
         # Calls that inspect processes block, so they run in threads: direct reads continue meanwhile.
         resources = launched.resources if launched is not None else None
         alive = await asyncio.to_thread(resources.live_processes) if resources is not None else []
@@ -248,6 +275,7 @@ class BrowserHost:
             folders = await asyncio.to_thread(resources.leftover_folders, self._own_temp_dir)
             polite_seconds = POLITE_SECONDS if is_polite else 0.0
             self._start(asyncio.to_thread(clean_up, alive, folders, polite_seconds=polite_seconds))
+        return len(alive)
 
 
 def _kill_all(pid: int | None, alive: list[psutil.Process], owner: str) -> None:

@@ -19,6 +19,7 @@ from playwright.async_api import Browser, CDPSession, Playwright
 
 from scraping.browser.playwright_calls import with_timeout
 from scraping.browser.processes import OWNER_SWITCH, BrowserResources, browser_pid, end_tree
+from scraping.browser.request_trace import TraceLevel
 from scraping.errors import ResourceLost
 from scraping.policies.timeouts import Timeouts
 from victoryline.lib.processes import remove_tree, spawn
@@ -54,6 +55,11 @@ PROXY_ONLY_ARGUMENTS = (
 )
 
 
+def has_sandbox() -> bool:
+    """Chromium's sandbox does not work for root."""
+    return os.geteuid() != 0
+
+
 @dataclass(frozen=True)
 class BrowserOptions:
     executable: Path
@@ -65,11 +71,7 @@ class BrowserOptions:
     uses_cdp: bool = False
     cdp_endpoint: str = field(default="", repr=False)  # of an external browser; may hold a secret
     has_stealth: bool = False
-
-    @property
-    def has_sandbox(self) -> bool:
-        """Chromium's sandbox does not work for root."""
-        return os.geteuid() != 0
+    trace: TraceLevel = "none"  # which requests to sources are logged
 
     @property
     def has_forward_proxy(self) -> bool:
@@ -125,7 +127,7 @@ async def _launch_plain(playwright: Playwright, options: BrowserOptions) -> Laun
                 executable_path=options.executable,
                 headless=options.headless,
                 args=options.arguments(),
-                chromium_sandbox=options.has_sandbox,
+                chromium_sandbox=has_sandbox(),
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
@@ -158,7 +160,7 @@ async def _launch_with_devtools(playwright: Playwright, options: BrowserOptions)
     command = [
         str(options.executable),
         *(["--headless=new"] if options.headless else []),
-        *([] if options.has_sandbox else ["--no-sandbox"]),
+        *([] if has_sandbox() else ["--no-sandbox"]),
         "--remote-debugging-port=0",
         f"--user-data-dir={profile}",
         "--no-default-browser-check",

@@ -122,11 +122,16 @@ class MemoryGuard:
         self._collected_at = -COLLECT_EVERY_SECONDS
         _soft.set(limits.soft_bytes)
 
+    @property
+    def is_machine_short(self) -> bool:
+        """Whether the machine has too little free memory, as of the last check."""
+        return 0 < self.free_bytes < self._min_free_bytes
+
     def check(self) -> MemoryAction:
         self.tree_bytes, self.process_count = self._tree.read()
         self.free_bytes = free_memory_bytes()
         _tree.set(self.tree_bytes)
-        if self.free_bytes < self._min_free_bytes:
+        if self.is_machine_short:
             self._collect()
         if self.tree_bytes <= self._limits.soft_bytes:
             self._requested = None

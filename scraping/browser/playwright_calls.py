@@ -1,6 +1,7 @@
 """Playwright calls: every await gets a timeout, and every error becomes one of ours.
 
-Playwright's `content`, `evaluate`, `title` and `close` have no timeout of their own and can hang for ever.
+Guards against awaits that never return: Playwright's `content`, `evaluate`, `title` and `close` have no timeout of
+their own and can hang for ever, for example after the driver has died.
 """
 
 from __future__ import annotations

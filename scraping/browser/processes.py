@@ -96,6 +96,13 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
+def tree_size(pid: int | None) -> int:
+    """Returns the number of processes of a browser; 0 for an unknown or ended one."""
+    with contextlib.suppress(psutil.Error):
+        return 1 + len(psutil.Process(pid).children(recursive=True)) if pid is not None else 0
+    return 0
+
+
 def wait_gone(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Waits until all have ended; returns those that are alive after this time."""
     deadline = time.monotonic() + seconds
@@ -167,6 +174,13 @@ def own_memory_bytes(tree: list[psutil.Process]) -> int:
             memory = process.memory_info()
             total += memory.rss - getattr(memory, "shared", 0)
     return total
+
+
+def private_memory_bytes(pid: int) -> int:
+    """Returns the private memory of one process; 0 when it has ended."""
+    with contextlib.suppress(psutil.Error):
+        return own_memory_bytes([psutil.Process(pid)])
+    return 0
 
 
 def end_tree(pid: int) -> int:

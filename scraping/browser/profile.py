@@ -6,68 +6,18 @@ the country of the session's proxy. playwright-stealth is optional and sets only
 
 from __future__ import annotations
 
+import csv
 import functools
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from playwright.async_api import BrowserContext, ViewportSize
 from playwright_stealth import Stealth
 
 # The usual language and time zone of a browser in a country; the zone is that of most inhabitants.
-COUNTRIES: dict[str, tuple[str, str]] = {
-    "ae": ("en-AE", "Asia/Dubai"),
-    "ar": ("es-AR", "America/Argentina/Buenos_Aires"),
-    "at": ("de-AT", "Europe/Vienna"),
-    "au": ("en-AU", "Australia/Sydney"),
-    "bd": ("bn-BD", "Asia/Dhaka"),
-    "be": ("nl-BE", "Europe/Brussels"),
-    "br": ("pt-BR", "America/Sao_Paulo"),
-    "ca": ("en-CA", "America/Toronto"),
-    "ch": ("de-CH", "Europe/Zurich"),
-    "cl": ("es-CL", "America/Santiago"),
-    "co": ("es-CO", "America/Bogota"),
-    "cz": ("cs-CZ", "Europe/Prague"),
-    "de": ("de-DE", "Europe/Berlin"),
-    "dk": ("da-DK", "Europe/Copenhagen"),
-    "es": ("es-ES", "Europe/Madrid"),
-    "fi": ("fi-FI", "Europe/Helsinki"),
-    "fr": ("fr-FR", "Europe/Paris"),
-    "gb": ("en-GB", "Europe/London"),
-    "gr": ("el-GR", "Europe/Athens"),
-    "hk": ("zh-HK", "Asia/Hong_Kong"),
-    "hr": ("hr-HR", "Europe/Zagreb"),
-    "hu": ("hu-HU", "Europe/Budapest"),
-    "id": ("id-ID", "Asia/Jakarta"),
-    "ie": ("en-IE", "Europe/Dublin"),
-    "il": ("he-IL", "Asia/Jerusalem"),
-    "in": ("en-IN", "Asia/Kolkata"),
-    "it": ("it-IT", "Europe/Rome"),
-    "jp": ("ja-JP", "Asia/Tokyo"),
-    "ke": ("en-KE", "Africa/Nairobi"),
-    "kr": ("ko-KR", "Asia/Seoul"),
-    "lk": ("en-LK", "Asia/Colombo"),
-    "mx": ("es-MX", "America/Mexico_City"),
-    "my": ("en-MY", "Asia/Kuala_Lumpur"),
-    "ng": ("en-NG", "Africa/Lagos"),
-    "nl": ("nl-NL", "Europe/Amsterdam"),
-    "no": ("nb-NO", "Europe/Oslo"),
-    "np": ("ne-NP", "Asia/Kathmandu"),
-    "nz": ("en-NZ", "Pacific/Auckland"),
-    "ph": ("en-PH", "Asia/Manila"),
-    "pk": ("en-PK", "Asia/Karachi"),
-    "pl": ("pl-PL", "Europe/Warsaw"),
-    "pt": ("pt-PT", "Europe/Lisbon"),
-    "ro": ("ro-RO", "Europe/Bucharest"),
-    "rs": ("sr-RS", "Europe/Belgrade"),
-    "se": ("sv-SE", "Europe/Stockholm"),
-    "sg": ("en-SG", "Asia/Singapore"),
-    "th": ("th-TH", "Asia/Bangkok"),
-    "tr": ("tr-TR", "Europe/Istanbul"),
-    "ua": ("uk-UA", "Europe/Kyiv"),
-    "us": ("en-US", "America/New_York"),
-    "vn": ("vi-VN", "Asia/Ho_Chi_Minh"),
-    "za": ("en-ZA", "Africa/Johannesburg"),
-}
+with Path(__file__).with_name("countries.csv").open(newline="") as _file:
+    COUNTRIES = {row["country"]: (row["language"], row["time_zone"]) for row in csv.DictReader(_file)}
 ALIASES = {"uk": "gb"}
 HOME = ("en-GB", "UTC")  # without a proxy, or with one of an unknown country
 # A common graphics chip under Linux: without one Chromium reports software rendering.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,9 +32,21 @@ from scraping.browser.egress.upstream_proxies import Proxy
 from scraping.browser.host import BrowserHost
 from scraping.browser.playwright_calls import translate_error, with_timeout
 from scraping.browser.profile import Profile, apply_stealth, user_agent_of
-from scraping.browser.visit import PageVisit, WantsScreenshot
-from scraping.errors import EgressRefused, ResourceLost, ScrapingError
-from scraping.readings import PAGE, Endpoint, Reading, ReadMode, RefInfo, Request, Site, report_stage
+from scraping.browser.request_trace import trace_failure, trace_responses
+from scraping.browser.visit import IsReadable, PageVisit, WantsScreenshot
+from scraping.errors import EgressRefused, ReadTimeout, ResourceLost, ScrapingError
+from scraping.readings import (
+    PAGE,
+    Endpoint,
+    Reading,
+    ReadMode,
+    RefInfo,
+    Request,
+    SessionFacts,
+    Site,
+    attempt_facts,
+    report_stage,
+)
 
 CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
@@ -76,8 +89,14 @@ class Session:
         on_read: ReadListener,
     ) -> None:
         self.site, self.host, self.session_id, self.profile, self.proxy = site, host, session_id, profile, proxy
-        self.created_at = created_at  # monotonic
+        self.created_at = self.taken_at = created_at  # monotonic; when it was given to a reader last
         self.record = SessionRecord(session_id, site.key, proxy.hash if proxy else "", proxy.country if proxy else "")
+        self.facts = SessionFacts(
+            session_id,
+            ("gateway" if proxy.is_gateway else "list") if proxy else "",
+            self.record.geo,
+            self.record.proxy_hash,
+        )
         self.generation = 0  # of the browser that the context is in
         self.page_count = 0
         self.is_warm = False  # a visit has succeeded: direct reads have the cookies that they need
@@ -90,6 +109,7 @@ class Session:
             user_agent=profile.user_agent,
             language=profile.locale,
             upstream=upstream,
+            trace=options.trace,
         )
         # An external browser on this machine may run as another user.
         self.forward_proxy = ForwardProxy(site, upstream, own_user_only=not options.cdp_endpoint)
@@ -99,13 +119,15 @@ class Session:
         self._idle = asyncio.Event()
         self._idle.set()
         self._context: BrowserContext | None = None
+        self._pages_in: Counter[BrowserContext] = Counter()  # pages that are open or opening, also of retired contexts
         self._known: Cookies = {}  # cookies of the open context, as last read or set
         self._opening = asyncio.Lock()
 
     @property
     def is_open(self) -> bool:
-        """Whether its context exists in the current browser."""
-        return self._context is not None and self.generation == self.host.generation
+        """Whether a context of it exists in the current browser."""
+        has_context = self._context is not None or bool(self._pages_in)
+        return has_context and self.generation == self.host.generation
 
     @property
     def has_attached_pages(self) -> bool:
@@ -119,11 +141,12 @@ class Session:
                 await self._idle.wait()
 
     async def close(self) -> None:
-        context, self._context = (self._context if self.is_open else None), None
+        contexts = {one for one in (self._context, *self._pages_in) if one is not None} if self.is_open else set()
+        self._context, self._pages_in = None, Counter()
         try:
             await self.client.close()
-            if context is not None:
-                await with_timeout(context.close(), CLOSE_SECONDS, "closing a browser context")
+            for context in contexts:
+                await _close_context(context)
         finally:
             await self.forward_proxy.stop()
 
@@ -133,19 +156,27 @@ class Session:
         endpoints: tuple[Endpoint, ...],
         *,
         wants_screenshot: WantsScreenshot = lambda _: False,
+        is_readable: IsReadable = lambda _: True,
         timeout_factor: float = 1.0,
     ) -> Reading:
         """Loads the page in the browser; returns it with the responses of the endpoints that its scripts request."""
         async with self.host.visiting():
             timeouts = self.host.timeouts.of(self.site.key, factor=timeout_factor)
-            return await self.track(self._visit(PageVisit(self, ref, endpoints, wants_screenshot, timeouts)))
+            visit = PageVisit(self, ref, endpoints, wants_screenshot, timeouts, is_readable)
+            return await self.track(self._visit(visit))
 
     async def _visit(self, visit: PageVisit) -> Reading:
+        began, level = time.monotonic(), self.host.options.trace
         self._visits += 1
         try:
             reading = await visit.read()
+        except ScrapingError as error:
+            seconds = time.monotonic() - began
+            trace_failure(level, self.site.key, "GET", visit.ref.url, seconds=seconds, error=error)
+            raise
         finally:
             self._visits -= 1
+        trace_responses(level, self.site.key, "GET", reading.documents.values(), seconds=time.monotonic() - began)
         self.is_warm = self.is_warm or reading.documents[PAGE].status < 400
         return reading
 
@@ -175,7 +206,9 @@ class Session:
 
     async def track(self, reading: Awaitable[Reading]) -> Reading:
         """Awaits a read of this session, marks the session as in use meanwhile, and counts and reports the outcome."""
-        began = time.monotonic()
+        began, facts = time.monotonic(), attempt_facts.get()
+        if facts is not None:
+            facts.session = self.facts
         self._in_use += 1
         self._idle.clear()
         try:
@@ -188,6 +221,8 @@ class Session:
             self.record.successes += is_success(result)
             self.record.failures += not is_success(result)
             self.record.bytes_in += result.bytes_in
+            if facts is not None:
+                facts.add(result)
             self._on_read(self, result, began)
             return result
         finally:
@@ -199,7 +234,13 @@ class Session:
     async def open_page(self) -> tuple[Page, PageTraffic]:
         """Opens an empty page and counts its traffic. To be closed by `close_page`."""
         context = await self.open_context()
-        page = await with_timeout(context.new_page(), CONTEXT_SECONDS, "opening a page")
+        try:
+            page = await with_timeout(context.new_page(), CONTEXT_SECONDS, "opening a page")
+        except BaseException as error:
+            if isinstance(error, ReadTimeout):
+                self._retire(context)
+            await self._leave(context)
+            raise
         self.page_count += 1
         return page, self._blocker.watch(page)
 
@@ -218,14 +259,36 @@ class Session:
             raise translate_error(error, url=url) from error
 
     async def close_page(self, page: Page) -> None:
+        """Closes a page, and its context if that was retired and this was its last page."""
         self.page_count -= 1
         with contextlib.suppress(Exception):
             await with_timeout(page.close(), CLOSE_SECONDS, "closing a page")
+        await self._leave(page.context)
+
+    async def _leave(self, context: BrowserContext) -> None:
+        self._pages_in[context] -= 1
+        if self._pages_in[context] <= 0 and context is not self._context:
+            del self._pages_in[context]
+            with contextlib.suppress(Exception):
+                await _close_context(context)
+
+    def retire_context(self, page: Page) -> None:
+        """Has every later page opened in a fresh context, after a page of the present one timed out (FR-021).
+
+        A hanging page may leave its context with requests that never end. The session keeps its identity: the fresh
+        context gets its cookies. Other pages of the old context are read on, and the last one closes it.
+        """
+        self._retire(page.context)
+
+    def _retire(self, context: BrowserContext) -> None:
+        if context is self._context:
+            self._context = None
 
     async def open_context(self) -> BrowserContext:
         """Returns the context in the current browser, with the cookies that direct responses have set meanwhile.
 
-        A browser that cannot open a context is reported lost.
+        A page to be opened in it is counted from here on, so that the context is not closed before. A browser that
+        cannot open a context is reported lost.
         """
         async with self._opening:
             browser, generation = await self.host.browser()
@@ -236,20 +299,28 @@ class Session:
                     failure = translate_error(error, url=self.site.base_url)
                     self.host.report_lost(generation, str(failure))
                     raise ResourceLost(f"the browser opens no context and is being replaced: {failure}") from error
-                self.generation = generation
+                if self.generation != generation:
+                    self.generation, self._pages_in = generation, Counter()
             context = self._context
+            self._pages_in[context] += 1
             current = cookies_of_jar(self.client.jar)
-            if changed := changed_cookies(current, self._known):
-                await with_timeout(context.add_cookies(changed), CONTEXT_SECONDS, "restoring cookies")
-                self._known = {**self._known, **current}
+            try:
+                if changed := changed_cookies(current, self._known):
+                    await with_timeout(context.add_cookies(changed), CONTEXT_SECONDS, "restoring cookies")
+                    self._known = {**self._known, **current}
+            except BaseException:
+                await self._leave(context)
+                raise
             return context
 
     async def save_cookies(self, context: BrowserContext, before: Cookies) -> None:
         """Copies the cookies of a visit to the direct client. `before`: the client's cookies before the visit."""
         found = await with_timeout(context.cookies(), CLOSE_SECONDS, "reading cookies")
-        self._known = cookies_of_context(found)
+        visited = cookies_of_context(found)
+        if context is self._context:
+            self._known = visited
         direct = cookies_of_jar(self.client.jar)
-        replace_cookies(self.client.jar, merged_cookies(visited=self._known, direct=direct, before=before))
+        replace_cookies(self.client.jar, merged_cookies(visited=visited, direct=direct, before=before))
 
     async def _new_context(self, browser: Browser) -> BrowserContext:
         proxy_settings = await self._proxy_settings()
@@ -284,6 +355,10 @@ class Session:
             return None
         server = f"{self.proxy.scheme}://{self.proxy.host}:{self.proxy.port}"
         return {"server": server, "username": self.proxy.username, "password": self.proxy.password}
+
+
+async def _close_context(context: BrowserContext) -> None:
+    await with_timeout(context.close(), CLOSE_SECONDS, "closing a browser context")
 
 
 def is_success(reading: Reading) -> bool:

@@ -1,7 +1,8 @@
-"""The sessions of a worker: one per source, replaced when the source refuses it or its time is over.
+"""The sessions of a worker: one or more per source, replaced when the source refuses one or its time is over.
 
 A session is sticky, because a source trusts a visitor that it has seen before. When its time is over, the next visit
-opens a successor; the old session serves direct reads until that visit has succeeded.
+opens a successor; the old session serves direct reads until that visit has succeeded. Of several sessions the least
+recently used one reads; each is opened by a visit.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 import secrets
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from prometheus_client import Counter, Gauge
@@ -21,6 +22,7 @@ from scraping.browser.egress.upstream_proxies import (
     FailureCause,
     ProxyPlan,
     ProxyPool,
+    UsualSizes,
     cause_of,
     error_label,
 )
@@ -55,12 +57,13 @@ class Sessions:
         self._plan = plan or ProxyPlan()
         self._clock = clock
         self._version = ""  # of the browser
-        self._by_site: dict[str, Session] = {}
+        self._by_site = defaultdict[str, list[Session]](list)
         self._successors: dict[str, Session] = {}
         self._open: dict[str, Session] = {}  # by id; also dropped ones with reads under way
         self._pools = defaultdict[str, ProxyPool](  # by source
             lambda: ProxyPool(self._plan.proxies, quarantine_seconds=self._plan.quarantine_seconds)
         )
+        self._sizes = UsualSizes()
         self._renewal_asked_at: dict[str, float] = {}
         self._challenged_at: dict[str, float] = {}  # by source: when a session was replaced for a challenge
         self._ended: deque[SessionRecord] = deque(maxlen=MAX_ENDED)
@@ -81,49 +84,62 @@ class Sessions:
         return sum(session.page_count for session in tuple(self._open.values()))
 
     async def get(self, site: Site, *, is_visit: bool = False) -> Session:
-        """Returns the session of a source; opens one where there is none, or where the site's settings have changed.
+        """Returns the least recently used session of a source; opens one where there is none, or its site has changed.
 
-        A visit may get the successor, which replaces the session once the visit has succeeded.
+        A visit opens another where there are fewer than planned. It may get the successor, which replaces a session
+        once the visit has succeeded. Open pages stay in their session.
         """
         if not self._version:
             browser, _ = await self.host.browser()
             self._version = browser.version
-        session = self._by_site.get(site.key)
-        if session is not None and session.site != site:
+        sessions = self._by_site[site.key]
+        if any(one.site != site for one in sessions):
             self._drop_site(site.key, "changed")
-            session = None
-        if session is None:
-            session = self._by_site[site.key] = self._open_session(site)
-        elif is_visit and self._is_due(session):
+        if not sessions or (is_visit and self._is_short(sessions)):
+            sessions.append(self._open_session(site))
+            return sessions[-1]
+        attached = [one for one in sessions if one.has_attached_pages]
+        warm = [one for one in sessions if one.is_warm]
+        if is_visit:  # a session that was never used for one is completed by it
+            session = min(attached or sessions, key=lambda one: (not self._is_due(one), one.is_warm, one.taken_at))
+        else:
+            session = min(warm or sessions, key=lambda one: one.taken_at)
+        if is_visit and self._is_due(session):
             successor = self._successors.get(site.key)
             if successor is None or self._plan.is_rotating:
                 successor = self._successors[site.key] = self._open_session(site)
             session = successor
+        session.taken_at = self._clock()
         return session
+
+    def _is_short(self, sessions: Sequence[Session]) -> bool:
+        """Returns whether another session is to be opened: one after the other, and beside no open pages."""
+        return len(sessions) < self._plan.sessions_per_source and all(
+            one.is_warm and not one.has_attached_pages for one in sessions
+        )
 
     def is_warm(self, key: str) -> bool:
         """Whether a visit has succeeded, so that direct reads of this source are possible."""
-        session = self._by_site.get(key)
-        return session is not None and session.is_warm
+        return any(one.is_warm for one in tuple(self._by_site.get(key, ())))
 
     def wants_visit(self, key: str) -> bool:
-        """Whether the session's time is over and a visit should replace it; True once a minute, as one visit suffices.
+        """Whether a session's time is over, or one is missing, and a visit should open another; True once a minute.
 
         May be called from any thread.
         """
-        session, now = self._by_site.get(key), self._clock()
-        if session is None or not session.is_warm or self._plan.is_rotating:
+        sessions, now = tuple(self._by_site.get(key, ())), self._clock()
+        if not any(one.is_warm for one in sessions) or self._plan.is_rotating:
             return False
+        is_wanted = self._is_short(sessions) or any(one.is_warm and self._is_due(one) for one in sessions)
         asked_at = self._renewal_asked_at.get(key, -RENEWAL_SECONDS)
-        if not self._is_due(session) or now - asked_at < RENEWAL_SECONDS:
+        if not is_wanted or now - asked_at < RENEWAL_SECONDS:
             return False
         self._renewal_asked_at[key] = now
         return True
 
     def renew(self, key: str) -> None:
-        """Makes the next visit open another session; the old one serves until that visit has succeeded."""
-        session = self._by_site.get(key)
-        if session is not None:
+        """Makes the next visits open other sessions; the old ones serve until those visits have succeeded."""
+        for session in self._by_site.get(key, ()):
             session.is_worn = True
 
     def drop(self, session: Session, *, cause: ScrapingError | None = None, reason: str = "given_up") -> None:
@@ -132,42 +148,41 @@ class Sessions:
             return
         if isinstance(cause, Challenged) and not self._may_rotate_for_challenge(session.site.key):
             return
-        until: float | None = None
-        if cause is not None and cause_of(cause) is not FailureCause.NO_ANSWER:  # which `_on_read` has reported
-            pool = self._pools[session.site.key]
-            until = pool.failed(session.record.proxy_hash, cause_of(cause), self._clock()).quarantined_until
-        self._end(session, cause, reason, until)
+        is_refused = cause is not None and cause_of(cause) is FailureCause.REFUSED
+        self._end(session, cause, reason, is_quarantined=is_refused)
 
     def _may_rotate_for_challenge(self, key: str) -> bool:
-        """Returns False soon after a session was replaced for a challenge: one that its successor meets as well is
-        not passed by any session, and every further one would only use up a proxy."""
+        """Returns False for ten minutes after a session was replaced for a challenge.
+
+        A challenge that the new session meets too is passed by no session; each further one would use up a proxy.
+        """
         now = self._clock()
         if now - self._challenged_at.get(key, float("-inf")) < CHALLENGE_SECONDS:
             return False
         self._challenged_at[key] = now
         return True
 
-    def _end(self, session: Session, cause: ScrapingError | None, reason: str, until: float | None) -> None:
-        """`until`: the end of the proxy's quarantine; None: it is not in quarantine by this failure."""
+    def _end(self, session: Session, cause: ScrapingError | None, reason: str, *, is_quarantined: bool) -> None:
+        """`is_quarantined`: the failure is the proxy's, which is not used for some time."""
         session.is_dropped = True
-        key = session.site.key
-        for table in (self._by_site, self._successors):
-            if table.get(key) is session:
-                del table[key]
+        key, record, pool = session.site.key, session.record, self._pools[session.site.key]
+        until = pool.quarantine(record.proxy_hash, self._clock()) if is_quarantined else None
+        if session in self._by_site[key]:
+            self._by_site[key].remove(session)
+        if self._successors.get(key) is session:
+            del self._successors[key]
         label = cause_of(cause).value if cause is not None else reason
-        end_reason = error_label(cause) or label
         _ended.labels(key, label).inc()
-        _quarantined.labels(key).set(self._pools[key].quarantined_count(self._clock()))
-        record, now = session.record, datetime.now(UTC)
-        record.ended_at, record.end_reason = now, end_reason
+        _quarantined.labels(key).set(pool.quarantined_count(self._clock()))
+        record.ended_at, record.end_reason = datetime.now(UTC), error_label(cause) or label
         if until is not None:
-            record.quarantined_until = now + timedelta(seconds=until - self._clock())
+            record.quarantined_until = record.ended_at + timedelta(seconds=until - self._clock())
         self._ended.append(record)
         logger.log(
             logging.INFO if cause is None else logging.WARNING,
             "Session at %s ended (%s); the next visit opens another",
             key,
-            end_reason,
+            record.end_reason,
             extra={"action": "session_ended", "cause": label, **_log_fields(session)},
         )
         # Reads under way may finish before it closes.
@@ -249,26 +264,25 @@ class Sessions:
         if session.is_dropped:
             return
         key, now = session.site.key, self._clock()
-        pool = self._pools[key]
+        pool, proxy_hash = self._pools[key], session.record.proxy_hash
         if isinstance(outcome, ScrapingError):
-            if cause_of(outcome) is FailureCause.NO_ANSWER:
-                consequence = pool.failed(session.record.proxy_hash, FailureCause.NO_ANSWER, now, began=began)
-                if consequence.rotates:
-                    self._end(session, outcome, "", consequence.quarantined_until)
+            if cause_of(outcome) is FailureCause.NO_ANSWER and pool.timed_out(proxy_hash, began=began, now=now):
+                self._end(session, outcome, "", is_quarantined=True)
         elif is_success(outcome):
-            if session.proxy is not None:
-                pool.succeeded(session.record.proxy_hash, now)
+            pool.succeeded(proxy_hash, now)
             if session.is_warm and self._successors.get(key) is session:
                 del self._successors[key]
-                old, self._by_site[key] = self._by_site.get(key), session
-                if old is not None:
-                    self.drop(old, reason="renewed")
+                due = [one for one in self._by_site[key] if self._is_due(one)]
+                self._by_site[key].append(session)
+                if due:
+                    self.drop(min(due, key=lambda one: one.taken_at), reason="renewed")
+            if self._sizes.is_abnormal(key, outcome):
+                self.drop(session, reason="abnormal_bytes")
 
     def _drop_site(self, key: str, reason: str) -> None:
-        for table in (self._by_site, self._successors):
-            session = table.get(key)
-            if session is not None:
-                self.drop(session, reason=reason)
+        successor = self._successors.get(key)
+        for session in (*self._by_site[key], *([successor] if successor else ())):
+            self.drop(session, reason=reason)
 
     async def _close_later(self, session: Session) -> None:
         usual = self.host.options.timeouts

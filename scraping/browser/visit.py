@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SCREENSHOT_SECONDS = 2.0
-SCREENSHOT_QUALITY = 60
 OPTIONAL_SECONDS = 0.5  # the wait for optional endpoints
 BODY_SECONDS = 10.0
 # Not repeated by direct reads: they belong to one connection, or are set for each request.
@@ -55,6 +54,8 @@ REQUEST_HEADERS = frozenset(
 
 # Whether to take a screenshot of this page (None: the page did not load).
 WantsScreenshot = Callable[[Document | None], bool]
+# Whether a reading can be parsed; if not, a screenshot shows why. Called while the page is open, on another thread.
+IsReadable = Callable[[Reading], bool]
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class PageVisit:
     endpoints: tuple[Endpoint, ...]
     wants_screenshot: WantsScreenshot
     timeouts: Timeouts
+    is_readable: IsReadable = lambda _: True
 
     async def read(self) -> Reading:
         """Returns the page and the intercepted documents.
@@ -81,6 +83,8 @@ class PageVisit:
                 failure = await underlying_error(failure, page, is_browser_leaving=self.session.host.is_leaving)
             if page is not None and isinstance(failure, ReadTimeout) and self.wants_screenshot(None):
                 attach_evidence(failure, AttemptEvidence(screenshot=await take_screenshot(page)))
+            if page is not None and isinstance(failure, ReadTimeout):
+                self.session.retire_context(page)
             raise failure from error
         finally:
             interception.close()
@@ -101,10 +105,9 @@ class PageVisit:
         if crashes:  # the missing documents are not the source's fault
             raise PageCrashed("the page crashed while it was read", url=self.ref.url)
         documents = {PAGE: document, **await interception.documents()}
-        screenshot = await take_screenshot(page) if self.wants_screenshot(document) else b""
         if document.status < 400:
             await self.session.save_cookies(page.context, cookies_before)
-        return Reading(
+        reading = Reading(
             ref=self.ref,
             mode=ReadMode.VISIT,
             captured_at=datetime.now(UTC),
@@ -116,8 +119,10 @@ class PageVisit:
             requests_blocked=traffic.blocked.total(),
             requests_by_type=dict(traffic.made),
             blocked_by_type=dict(traffic.blocked),
-            screenshot=screenshot,
         )
+        if self.wants_screenshot(document) or not await asyncio.to_thread(self.is_readable, reading):
+            reading = replace(reading, screenshot=await take_screenshot(page))
+        return reading
 
     async def _load(self, page: Page) -> Document:
         url = self.ref.url
@@ -256,8 +261,7 @@ async def take_screenshot(page: Page) -> bytes:
     with contextlib.suppress(Exception):
         return await with_timeout(
             page.screenshot(
-                type="jpeg",
-                quality=SCREENSHOT_QUALITY,
+                type="png",
                 scale="css",
                 timeout=SCREENSHOT_SECONDS * 1000,
                 mask=[page.locator("input, textarea, select")],

@@ -46,7 +46,6 @@ class Policies:
     max_rescues: int = 3  # workers that may die while running a task before it becomes a dead letter
     pause_after_failures: int = 5  # failed attempts of a match in a row
     pause_seconds: float = 300.0
-    archive_after_hours: float = 24.0  # after its end
     memory_soft_limit_bytes: float = float("inf")
     hint_again_seconds: float = 5.0  # after which an unclaimed task is announced again
     poll_group_size: int = 24  # polls that a worker thread runs and commits together

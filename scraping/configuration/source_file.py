@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from django.db import transaction
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from scraping.models import JobKind, MatchRef, ScrapeJob, Source
 from scraping.models.source import PUSHED, ReadWay, RobotsPolicy
@@ -19,10 +19,11 @@ from scraping.readings import split_host
 from scraping.sources import ADAPTERS, reading_problem
 
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,62})(?:\.[a-z0-9](?:[a-z0-9-]{0,62}))*", re.ASCII)
+_SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 # Fields of an entry that are columns of the source with the same name.
 SAME_NAMES = (
     *("name", "sport", "precedence_weight", "adapter", "read_way", "robots_policy", "api_hosts", "selectors"),
-    *("allows_private_addresses", "uses_proxy", "daily_megabytes"),
+    *("allows_private_addresses", "uses_proxy", "daily_megabytes", "canary_matches"),
 )
 
 
@@ -53,10 +54,18 @@ Host = Annotated[str, AfterValidator(_host)]
 Selector = Annotated[str, Field(min_length=1, max_length=500)]
 
 
+def _key_of_class(name: str) -> str:
+    """Returns the key of the adapter with this class; empty without a name. Raises ValueError for an unknown one."""
+    classes = {type(adapter).__name__: key for key, adapter in ADAPTERS.items()}
+    if name and name not in classes:
+        raise ValueError(f"adapter_class: no adapter {name[:60]!r}; there are: {', '.join(classes)}")
+    return classes.get(name, "")
+
+
 class RateLimits(BaseModel):
     model_config = ConfigDict(extra="forbid")
     max_concurrent_contexts: int = Field(default=30, ge=1, le=1000)
-    min_interval_seconds: float = Field(default=0.5, ge=0, le=3600)
+    min_interval_seconds: float = Field(default=0.04, ge=0, le=3600)
     burst_allowance: int = Field(default=50, ge=1, le=10_000)
 
 
@@ -68,25 +77,49 @@ class Retry(BaseModel):
 
 
 class SourceEntry(BaseModel):
+    """One source. `adapter_class` names its adapter by the class, with any path; `metadata` may hold `base_url`."""
+
     model_config = ConfigDict(extra="forbid")
-    domain_id: str
+    domain_id: str = Field(min_length=1, max_length=40)
     name: str
     sport: str
     enabled: bool = False
     precedence_weight: int = Field(default=50, ge=0, le=100)
     base_url: WebAddress
     adapter: str = ""
+    adapter_class: str = ""
+    metadata: dict[str, Any] = {}
     read_way: ReadWay = ReadWay.AUTO
     robots_policy: RobotsPolicy = RobotsPolicy.OBEY
     api_hosts: list[Host] = []
     allows_private_addresses: bool = False
     uses_proxy: bool = True
     daily_megabytes: int = Field(default=0, ge=0, le=1_000_000)
+    canary_matches: list[Annotated[str, Field(min_length=1, max_length=80)]] = []
     token_url: WebAddress | None = None
     selectors: dict[str, Annotated[list[Selector], Field(min_length=1)]] = {}
     in_stadium: bool = True
     rate_limits: RateLimits = RateLimits()
     retry: Retry = Retry()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, entry: Any) -> Any:
+        """Fills what the entry leaves to its adapter and its metadata: adapter, name, sport, address, selectors."""
+        if not isinstance(entry, dict):
+            return entry
+        given = entry.get("metadata")
+        metadata: dict[str, Any] = given if isinstance(given, dict) else {}
+        key, class_name = entry.get("domain_id"), str(entry.get("adapter_class") or "").rpartition(".")[2]
+        adapter_key = entry.get("adapter") or _key_of_class(class_name) or key
+        found: dict[str, Any] = {"adapter": adapter_key} if adapter_key != key else {}
+        if (adapter := ADAPTERS.get(str(adapter_key))) is not None:
+            found |= {"sport": adapter.sport.value, "name": str(key).capitalize()}
+        if secret := next((name for name in metadata if _SECRET.search(str(name))), ""):
+            raise ValueError(f"metadata: {str(secret)[:40]} belongs into the environment (SOURCE_CREDENTIALS)")
+        moved = {name: metadata[name] for name in ("base_url", "selectors") if name in metadata}
+        rest = {"metadata": {name: value for name, value in metadata.items() if name not in moved}}
+        return {**found, **moved, **entry, **(rest if metadata else {})}
 
     @property
     def adapter_key(self) -> str:
@@ -140,8 +173,10 @@ def _sync_one(
     base_url = f"{stadium_url.rstrip('/')}/{entry.domain_id}" if stadium_url else entry.base_url
     source = Source.objects.filter(key=entry.domain_id).first()
     if source is None:
-        source = Source.objects.create(key=entry.domain_id, base_url=entry.base_url, **_columns(entry))
+        columns = {"base_url": entry.base_url, "metadata": entry.metadata, **_columns(entry)}
+        source = Source.objects.create(key=entry.domain_id, **columns)
     elif is_reset:
+        source.metadata |= entry.metadata
         Source.objects.filter(pk=source.pk).update(**_columns(entry))
     if source.is_pushed:  # it has no site: nothing to move and nothing to watch
         source.refresh_from_db()

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import islice
 from typing import TypeVar
 
 import orjson
@@ -22,7 +21,7 @@ from cachetools import LRUCache
 
 from scraping.documents import queries, redis_store
 from scraping.documents.cached_match import CACHE, CachedMatch, MatchTable, NotCachedError, Page, decode, encode
-from scraping.documents.filters import MatchFilter
+from scraping.documents.filters import MatchFilter, Place, Sort
 from scraping.documents.redis_store import MAX_NAME_LENGTH, AbsentNames, find_published
 from victoryline.lib import availability, pg_wait
 from victoryline.lib.availability import DATABASE_AWAY
@@ -94,22 +93,20 @@ class DocumentCache:
             is_current = is_current and not availability.database.is_away()
         return found if found is None or is_current else replace(found, data_source=CACHE)
 
-    def page(self, wanted: MatchFilter, *, before_id: int | None, limit: int) -> Page:
-        """Returns accepted matches with smaller ids than `before_id`, newest first.
+    def page(self, wanted: MatchFilter, *, after: Place | None = None, limit: int) -> Page:
+        """Returns the first accepted matches behind the place `after`, in the order of the filter.
 
         Raises NotCachedError while the database is away and only it could answer completely.
         """
         is_current = self.update()
-        listed = (
-            each
-            for each in self._table.newest_first()
-            if (before_id is None or each.id < before_id) and wanted.accepts(each)
-        )
-        is_elsewhere = wanted.is_archive or not self.is_filled
-        found = [] if is_elsewhere else list(islice(listed, limit + 1))
+        # In another order than by ids the oldest of very many, which are not in memory, may be anywhere.
+        is_partial = not self._is_complete and wanted.sort is not Sort.NEWEST
+        is_elsewhere = wanted.is_archive or not self.is_filled or is_partial
+        listed = () if is_elsewhere else self._table.newest_first()
+        found = wanted.page(listed, after=after, limit=limit + 1, is_sorted=wanted.sort is Sort.NEWEST)
         found, has_more = found[:limit], len(found) > limit
         if is_elsewhere or not (has_more or self._is_complete):
-            found, has_more = self._unlisted_page(wanted, before_id, limit)
+            found, has_more = self._unlisted_page(wanted, after, limit)
             is_current = is_current and not availability.database.is_away()
         matches = found if is_current else [replace(each, data_source=CACHE) for each in found]
         return Page(matches, has_more, is_last_known=not is_current)
@@ -136,12 +133,13 @@ class DocumentCache:
         found = decode(text)
         return found and (self._table.get(found.id) or found)
 
-    def _unlisted_page(self, wanted: MatchFilter, before_id: int | None, limit: int) -> tuple[list[CachedMatch], bool]:
+    def _unlisted_page(self, wanted: MatchFilter, after: Place | None, limit: int) -> tuple[list[CachedMatch], bool]:
         def load() -> tuple[list[str], bool]:
-            ids = queries.accepted_ids(wanted, below_id=before_id, limit=limit + 1)
-            return [encode(each).decode() for each in queries.cached_matches(ids=ids[:limit])], len(ids) > limit
+            ids = queries.accepted_ids(wanted, after=after, limit=limit + 1)
+            found = {each.id: each for each in queries.cached_matches(ids=ids[:limit])}
+            return [encode(found[each]).decode() for each in ids[:limit] if each in found], len(ids) > limit
 
-        question = ("page", wanted, before_id, limit)
+        question = ("page", wanted, after, limit)
         texts, has_more = self.derived(question, self.short_version(), load, what="this list")
         return [match for match in map(decode, texts) if match is not None], has_more
 

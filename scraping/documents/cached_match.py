@@ -16,15 +16,19 @@ from scraping.documents.freshness import Freshness, measure
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.models.source import PUSHED
 
-FORMAT = 3  # of the stored document; documents of other formats are ignored
+FORMAT = 4  # of the stored document; documents of other formats are ignored
 CACHE = "cache"  # the data source of documents that are served while the database is away
-# Fields that may change while the sequence stays.
-COMPARED = (
-    *("sequence", "scraped_at", "lifecycle", "status", "phase", "title"),
-    *("changed_at", "pause_until", "frozen_at", "start_time"),
-)
+# Columns that answers show and that may change while the sequence stays: part of the ETag.
+SHOWN = ("lifecycle", "status", "phase", "title", "start_time", "team_a_id", "team_b_id")
+COMPARED = ("sequence", "scraped_at", "changed_at", "pause_until", "frozen_at", *SHOWN)
 COPIED = ("id", "sport", "team_a", "team_b", "merged_into", *COMPARED)
-COLUMNS = {"scraped_at": "last_scraper_update", "changed_at": "last_changed_at", "merged_into": "merged_into_id"}
+COLUMNS = {
+    "scraped_at": "last_scraper_update",
+    "changed_at": "last_changed_at",
+    "merged_into": "merged_into_id",
+    "team_a_id": "known_team_a_id",
+    "team_b_id": "known_team_b_id",
+}
 Plan = tuple[str, str, datetime | None, datetime | None]  # source, event id, held until, next poll
 
 
@@ -82,6 +86,8 @@ class CachedMatch:
     lifecycle: str
     team_a: str
     team_b: str
+    team_a_id: int | None  # of the known teams
+    team_b_id: int | None
     series: str  # empty until the match was read
     sequence: int
     start_time: datetime | None
@@ -169,7 +175,7 @@ class CachedMatch:
 
     @property
     def next_read_at(self) -> datetime | None:
-        """When the first source is polled, open breakers considered and pauses not."""
+        """Returns the time of the next poll at any source; considers open breakers, but no pauses."""
         return min((at for ref in self.refs if (at := ref.next_read_at) is not None), default=None)
 
     @property

@@ -22,7 +22,7 @@ from prometheus_client import Counter
 
 from scraping.documents import queries, redis_store
 from scraping.documents.cache import documents
-from scraping.documents.cached_match import CachedMatch, CachedRef
+from scraping.documents.cached_match import COMPARED, CachedMatch, CachedRef
 from scraping.models import Match, MatchRef
 from scraping.signals import match_paused, match_resumed, match_updated, matches_joined, watch_began, watch_ended
 
@@ -122,9 +122,8 @@ class Publisher:
         last = self._rendered[row.pk]
         if "payload" not in row.get_deferred_fields():
             return replace(match, data_source=last.data_source)
-        # A poll without news: only times are new, and a pause may have begun or ended since.
-        times = {name: getattr(match, name) for name in ("scraped_at", "lifecycle", "pause_until", "frozen_at", "refs")}
-        return replace(last, **times)
+        # A poll without news: times are new, and a column such as the lifecycle may have changed since.
+        return replace(last, **{name: getattr(match, name) for name in (*COMPARED, "refs")})
 
     def _run(self) -> None:
         swept_at = 0.0

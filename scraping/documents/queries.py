@@ -1,15 +1,15 @@
-"""Reads over matches for the API and the status page: one or two queries each, whatever the number of rows.
+"""Reads over matches for the API and the status page: one or two queries each for any number of rows.
 
 Earlier states are snapshots, each written once and kept for KEEP_SNAPSHOTS_HOURS; `difference` compares two states.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
-from itertools import islice
 from operator import or_
 from typing import Any
 
@@ -17,7 +17,7 @@ import orjson
 from django.db.models import Case, F, OuterRef, Prefetch, Q, QuerySet, Subquery, When
 
 from scraping.documents.cached_match import COLUMNS, COMPARED, CachedMatch, CachedRef, Plan, number_in
-from scraping.documents.filters import MatchFilter
+from scraping.documents.filters import MatchFilter, Place, Sort
 from scraping.models import (
     BreakerState,
     Conflict,
@@ -28,10 +28,16 @@ from scraping.models import (
     MatchRef,
     Scraper,
     Snapshot,
+    Team,
+    TeamAlias,
 )
+from scraping.names import identity
+from scraping.payloads import Sport
 
 MAX_ID = 2**63 - 1
 MILLISECOND = timedelta(milliseconds=1)
+# From the writing of a state until every process serves it: the commit, and the lifetime of the document cache.
+SERVED_AFTER = timedelta(milliseconds=100)
 MOST_CONFLICTS = 200
 LISTED = [state for state in MatchLifecycle.values if state != MatchLifecycle.ARCHIVED]
 SCANNED_AT_ONCE = 500
@@ -90,16 +96,27 @@ def cached_refs(match_ids: Sequence[int]) -> dict[int, list[CachedRef]]:
     return found
 
 
-def accepted_ids(wanted: MatchFilter, *, below_id: int | None, limit: int) -> list[int]:
-    """Returns the ids of matches that the filter accepts, newest first: for those that no process holds in memory."""
-    rows = Match.objects.filter(merged_into=None).order_by("-pk")
+def accepted_ids(wanted: MatchFilter, *, after: Place | None, limit: int) -> list[int]:
+    """Returns the ids of matches that the filter accepts, in its order: for those that no process holds in memory."""
+    rows = _in_order(Match.objects.public().filter(merged_into=None), wanted.sort, after)
     rows = rows.filter(lifecycle=wanted.lifecycle) if wanted.lifecycle else rows.filter(lifecycle__in=LISTED)
-    if below_id is not None:
-        rows = rows.filter(pk__lt=below_id)
     refs = Prefetch("refs", MatchRef.objects.select_related("source").defer("payload"))
     slim = rows.defer("payload", "provenance").prefetch_related(refs).iterator(chunk_size=SCANNED_AT_ONCE)
-    accepted = (match.id for match in map(CachedMatch.from_row, slim) if wanted.accepts(match))
-    return list(islice(accepted, limit))
+    found = wanted.page(map(CachedMatch.from_row, slim), after=after, limit=limit, is_sorted=True)
+    return [match.id for match in found]
+
+
+def _in_order(rows: QuerySet[Match], sort: Sort, after: Place | None) -> QuerySet[Match]:
+    """Sorts the rows, and leaves out most of those before the place; the filter leaves out the rest."""
+    if not sort.attribute:
+        return rows.order_by("-pk") if after is None else rows.filter(pk__lt=-after[1]).order_by("-pk")
+    column = COLUMNS.get(sort.attribute, sort.attribute)
+    order = F(column).desc(nulls_last=True) if sort.is_descending else F(column).asc(nulls_last=True)
+    if after is not None:
+        moment, without = sort.moment(after), Q(**{column: None})
+        later = Q(**{f"{column}__{'lte' if sort.is_descending else 'gte'}": moment})
+        rows = rows.filter(without if moment is None else later | without)
+    return rows.order_by(order, "-pk")
 
 
 def page_of_events(match_id: int, *, since: int, limit: int, since_sequence: int = 0) -> tuple[list[MatchEvent], bool]:
@@ -122,6 +139,28 @@ def last_event(match_id: int, **conditions: Any) -> int:
     """Returns the id of the last row that meets the conditions; 0 if there is none."""
     rows = MatchEvent.objects.filter(match=match_id, **conditions)
     return rows.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+
+def teams() -> list[dict[str, Any]]:
+    """Returns all teams by id, each with its other names and with the former teams that lead to it."""
+    known = {sport.value: TeamAlias.objects.names(sport.value) for sport in Sport}
+    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for sport, alias, name in TeamAlias.objects.order_by("alias").values_list("sport", "alias", "name"):
+        names[sport, identity(name, known.get(sport, {}))].append(alias)
+    rows = list(Team.objects.order_by("pk"))
+    former: defaultdict[int | None, list[Team]] = defaultdict(list)
+    for row in rows:
+        former[row.same_as_id].append(row)
+    return [
+        {
+            "id": row.pk,
+            "sport": row.sport,
+            "name": row.name,
+            "aliases": list(dict.fromkeys([*names[row.sport, row.key], *(one.name for one in former[row.pk])])),
+            "former_ids": [one.pk for one in former[row.pk]],
+        }
+        for row in former[None]
+    ]
 
 
 def lineups_of(match_id: int) -> list[Lineup]:
@@ -168,21 +207,29 @@ def at_sequence(match_id: int, sequence: int) -> Snapshot | None:
 
 
 def at_time(match_id: int, moment: datetime) -> Snapshot | None:
-    """Returns the state that was served at this time: the time of writing counts, not that of the poll.
+    """Returns the state that every process served at this time: SERVED_AFTER its writing, whenever it was polled.
 
-    To the millisecond, as in all answers: a request for the time of a state returns that state. The clocks of workers
+    To the millisecond, as in all answers: a request for the `served_at` of a state returns that state. Workers' clocks
     differ a little, so a state may have an earlier time than the one before it: then the earlier sequence counts.
     """
-    after = moment.replace(microsecond=moment.microsecond // 1000 * 1000) + MILLISECOND
+    try:
+        after = moment.replace(microsecond=moment.microsecond // 1000 * 1000) + MILLISECOND - SERVED_AFTER
+    except OverflowError:  # the first moment of the calendar
+        return None
     rows = Snapshot.objects.filter(match=match_id)
     later = rows.filter(created_at__gte=after).order_by("sequence").values_list("sequence", flat=True).first()
     before = rows.filter(created_at__lt=after)
     return (before if later is None else before.filter(sequence__lt=later)).order_by("-sequence").first()
 
 
+def served_at(snapshot: Snapshot) -> datetime:
+    return snapshot.created_at + SERVED_AFTER
+
+
 def oldest_kept(match_id: int) -> tuple[int, datetime] | None:
-    rows = Snapshot.objects.filter(match=match_id).order_by("sequence")
-    return rows.values_list("sequence", "created_at").first()
+    """Returns the sequence of the oldest state that is kept, and from when on it was served."""
+    oldest = Snapshot.objects.filter(match=match_id).only("sequence", "created_at").order_by("sequence").first()
+    return None if oldest is None else (oldest.sequence, served_at(oldest))
 
 
 def page_of_snapshots(match_id: int, *, before: int | None, limit: int) -> tuple[list[Snapshot], bool]:
@@ -200,13 +247,13 @@ def changed_fields(snapshot: Snapshot) -> list[str]:
 
 
 def _listed() -> QuerySet[Match]:
-    return Match.objects.filter(lifecycle__in=LISTED, merged_into=None)
+    return Match.objects.public().filter(lifecycle__in=LISTED, merged_into=None)
 
 
 def _detailed() -> QuerySet[Match]:
-    """Returns matches with the data source of their latest snapshot and their references."""
+    """Returns public matches with the data source of their latest snapshot and their references."""
     latest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
-    matches = Match.objects.annotate(data_source=Subquery(latest.values("data_source")[:1]))
+    matches = Match.objects.public().annotate(data_source=Subquery(latest.values("data_source")[:1]))
     return matches.prefetch_related(Prefetch("refs", _refs_with_scrapers()))
 
 

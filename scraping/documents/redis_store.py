@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "victoryline:"
 LATEST, CHANGES, INDEX = f"{PREFIX}match_latest:", f"{PREFIX}match_changes", "match_index"
-LIFETIME_SECONDS = 6 * 3600  # longer than an outage that operators are still working on
+LIFETIME_SECONDS = 24 * 3600  # specified for completed matches; live ones need it while the database is away
 AT_ONCE = 200  # documents in a round trip, which must end within the short time limit of Redis calls
 MAX_CHANGES = 10_000  # kept in the stream
 ABSENT_SECONDS = 60

@@ -23,7 +23,7 @@ TRIED = {
 MOST = 1000
 
 
-def silence_words(match: Match, now: datetime) -> str:
+def silence_text(match: Match, now: datetime) -> str:
     """Returns the last recovery step of a silent match, and when; empty where it is not silent."""
     if match.silence_rung == Rung.GROUND:
         return ""

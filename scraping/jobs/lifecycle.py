@@ -89,7 +89,7 @@ def refuse_half(ref_id: int, payload: Payload) -> None:
         raise Transient("the score went back and was not confirmed: nothing was written", url=ref.url)
     if ref.has_gap:
         raise PayloadRejected(
-            f"the source's list of events has a hole after number {ref.events_through} of {ref.events_seen}: "
+            f"the source's list of events has a gap after number {ref.events_through} of {ref.events_seen}: "
             "nothing was written",
             url=ref.url,
         )
@@ -139,7 +139,7 @@ def retry_failed(which: TaskSelection, *, actor: str, now: datetime, is_dry_run:
 def _refuse_unknown(which: TaskSelection) -> None:
     """A misspelled name must not seem to be a job without failures."""
     if not which:
-        raise Refused("body", "say which: give at least one of job, source, error_class, fingerprint")
+        raise Refused("body", "no filter: give at least one of job, source, error_class, fingerprint")
     if which.job_id is not None and not ScrapeJob.objects.filter(pk=which.job_id).exists():
         raise Refused("job", f"there is no job {which.job_id}")
     if which.source_key and not Source.objects.filter(key=which.source_key).exists():

@@ -12,13 +12,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from scraping import journal, names
-from scraping.matches.lineups import OTHER_SIDE, PointInTimeError
+from scraping.matches.lineups import OTHER_SIDE, PLAYER_COLUMNS, PointInTimeError
 from scraping.models import Lineup, MatchRef, Priority, ScrapeTask, SnapshotType, TaskState, TeamAlias
 from scraping.payloads import STARTERS, Resource
 from scraping.sources import ADAPTERS
@@ -28,9 +28,8 @@ __all__ = ["NotScraped", "PointInTimeError", "ScrapeResult", "SofascoreScraperSe
 
 CHECK_EVERY_SECONDS = 0.2
 WAIT_SECONDS = 90.0
-OUR_SIDES: tuple[Literal["home"], Literal["away"]] = ("home", "away")
+OUR_SIDES = ("home", "away")
 PRIORITIES: Mapping[str, Priority] = {"normal": Priority.IMMINENT, "high": Priority.LIVE}
-PLAYER_FIELDS = ("name", "position", "shirt", "is_captain", "rating", "minutes")
 
 
 class WrongMatch(LookupError):  # noqa: N818 - reads as what it says at every `except`
@@ -94,8 +93,8 @@ class SofascoreScraperService:
                 return task
             if time.monotonic() >= deadline:
                 raise NotScraped(
-                    f"task {task_id} is {task.state} after {self._wait_seconds:g} s and goes on by itself: ask again, "
-                    "or see whether a worker runs"
+                    f"task {task_id} is {task.state} after {self._wait_seconds:g} s and continues in the background: "
+                    f"call again, or check whether a worker is running"
                 )
             await asyncio.sleep(CHECK_EVERY_SECONDS)
 
@@ -124,7 +123,7 @@ class SofascoreScraperService:
     ) -> ScrapeResult:
         """Returns the stored line-ups. `labels`: ids of the caller that are passed through."""
         if task.state == TaskState.SKIPPED:
-            raise PointInTimeError(f"{task.reason}. Use what was stored before: GET /api/v1/matches/{{id}}/lineups")
+            raise PointInTimeError(f"{task.reason}. Use the stored line-ups: GET /api/v1/matches/{{id}}/lineups")
         if task.state != TaskState.SUCCESS:
             raise NotScraped(f"task {task.pk} ended {task.state}: {task.reason}")
         ref = MatchRef.objects.select_related("match", "source").get(pk=ref_id)
@@ -155,8 +154,8 @@ def _refuse_late(at: datetime, kickoff: datetime) -> None:
     if at >= kickoff:
         late = timedelta(seconds=round((at - kickoff).total_seconds()))
         raise PointInTimeError(
-            f"the match started at {as_utc_iso(kickoff)}, {late} ago: nothing that is read now was known before. Use "
-            "what was stored before the start: GET /api/v1/matches/{id}/lineups, snapshot_type pre_match"
+            f"the match started at {as_utc_iso(kickoff)}, {late} ago: a reading made now is not from before the start. "
+            "Use the line-ups stored before it: GET /api/v1/matches/{id}/lineups, snapshot_type pre_match"
         )
 
 
@@ -173,14 +172,13 @@ def _refuse_other_teams(ref: MatchRef, teams: Mapping[str, str]) -> None:
 
 
 def _side_of(ours: str, ref: MatchRef) -> str:
-    side: Literal["team_a", "team_b"] = "team_a" if ours == "home" else "team_b"
+    side = "team_a" if ours == "home" else "team_b"
     return OTHER_SIDE[side] if ref.is_crossed else side
 
 
 def _side(row: Lineup | None) -> dict[str, Any]:
     players = [
-        {"player_id_ext": player.player_id_ext, **{name: getattr(player, name) for name in PLAYER_FIELDS}}
-        | {"is_starter": player.is_starter}
+        {"player_id_ext": player.player_id_ext, **{name: getattr(player, name) for name in PLAYER_COLUMNS}}
         for player in (row.players.all() if row else ())
     ]
     return {

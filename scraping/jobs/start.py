@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.db import IntegrityError, transaction
 
 from scraping import journal
 from scraping.jobs.lifecycle import KeyReused, Refused, expect
+from scraping.matches import watches
 from scraping.models import JobKind, MatchRef, Priority, ScrapeJob, Source
 from scraping.payloads import DiscoveredMatch, Resource
 from scraping.sources import ADAPTERS, adapter_for
@@ -35,6 +36,7 @@ Found = dict[Source, list[DiscoveredMatch]]
 class Started:
     job: ScrapeJob
     is_new: bool
+    shortage: str = ""  # of memory: why a new job waits; it begins by itself when there is room
 
 
 def start_round(
@@ -104,6 +106,8 @@ def _matches_at(urls: Iterable[str]) -> Found:
 def _match_at(url: str, sources: Sequence[Source]) -> tuple[Source, DiscoveredMatch]:
     if not url.isprintable() or not 1 <= len(url) <= MAX_URL_LENGTH:
         raise ValueError(f"an address has from 1 to {MAX_URL_LENGTH} characters, all of them printable")
+    if _climbs(url):
+        raise ValueError("its path has '.' or '..' in it; give the address as the site itself links it")
     source = next((one for one in sources if _is_at(url, one.base_url)), None)
     if source is None:
         known = ", ".join(sorted(one.base_url for one in sources)) or "none yet: run manage.py sync_sources"
@@ -124,6 +128,12 @@ def _is_at(url: str, base_url: str) -> bool:
     except ValueError:  # such as http://[
         return False
     return (given.scheme, given.netloc) == (base.scheme, base.netloc) and given.path.startswith(f"{base.path}/")
+
+
+def _climbs(url: str) -> bool:
+    """Returns whether a path segment is "." or "..", also percent-encoded: such an address leads elsewhere."""
+    path = unquote(url.partition("?")[0].partition("#")[0]).replace("\\", "/")
+    return not {".", ".."}.isdisjoint(path.split("/"))
 
 
 def _source(key: str) -> Source:
@@ -176,7 +186,9 @@ def _start(job: ScrapeJob, sources: Sequence[Source], key: str, begin: Begin) ->
         if found is None:
             raise
         return Started(found, is_new=False)
-    return Started(job, is_new=True)
+    return Started(
+        job, is_new=True, shortage=watches.memory_shortage(job.created_at) if job.finished_at is None else ""
+    )
 
 
 def _with_key(job: ScrapeJob) -> ScrapeJob | None:

@@ -6,12 +6,23 @@ The sender gives its own id of the match, the time of its reading, and as many f
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, ValidationInfo, field_validator
+import orjson
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 from scraping import event_keys
 from scraping.payloads import (
@@ -36,21 +47,57 @@ from scraping.payloads import (
 SCHEMA = "pushed.match.v1"
 MOST_MATCHES = 50
 MOST_EVENTS = 1000
-CLOCKS_DIFFER = timedelta(seconds=60)  # a sender's clock may be so far ahead of ours
+CLOCKS_DIFFER = timedelta(seconds=60)  # how far a sender's clock may be ahead of ours
 OLDEST = timedelta(days=1)
 
+MOST_NOTE, MOST_NOTES = 200, 4000  # characters of a value; of the metadata of a match, or the detail of an event
+MOST_NUMBER = 2**53
+OVERS = r"^\d{1,3}\.[0-6]$"
+# Free text may hold line breaks, and the joiners that some scripts and emoji need.
+FREE_TEXT = frozenset({"description", "result"})
+_IN_FREE_TEXT = "\t\n\r\u200c\u200d"
+_UNSEEN = {"Cc", "Cf", "Co", "Zl", "Zp"}  # Unicode categories: control, format (zero width), private use, separators
+
+Path = tuple[str | int, ...]
 OwnId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.:~-]{1,64}$")]
-Note = Annotated[str, StringConstraints(max_length=200)]
-Number = Annotated[int, Field(ge=-(2**53), le=2**53)]
-Real = Annotated[float, Field(allow_inf_nan=False)]
-Notes = Annotated[
-    dict[Annotated[str, StringConstraints(min_length=1, max_length=40)], Note | Number | Real | bool | None],
-    Field(max_length=30),
+
+
+def _note(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > MOST_NOTE:
+        raise ValueError(f"must have at most {MOST_NOTE} characters, and has {len(value)}")
+    if isinstance(value, int) and abs(value) > MOST_NUMBER:
+        raise ValueError(f"must be between {-MOST_NUMBER} and {MOST_NUMBER}")
+    if value is not None and not isinstance(value, str | int | float):
+        raise ValueError("must be text, a number, true, false or null")
+    return value
+
+
+def _fact(value: Any) -> Any:
+    if isinstance(value, bool) or (value is not None and not isinstance(value, str | int | float)):
+        raise ValueError("must be text, a number or null")
+    return _note(value)
+
+
+def _of_moderate_size(notes: dict[str, Any]) -> dict[str, Any]:
+    size = len(orjson.dumps(notes).decode())
+    if size > MOST_NOTES:
+        raise ValueError(f"must have at most {MOST_NOTES} characters in all, and has {size}")
+    return notes
+
+
+_VALUES: list[dict[str, Any]] = [
+    {"type": "string", "maxLength": MOST_NOTE},
+    {"type": "integer", "minimum": -MOST_NUMBER, "maximum": MOST_NUMBER},
+    {"type": "number"},
+    {"type": "null"},
 ]
-Facts = Annotated[
-    dict[Annotated[str, StringConstraints(min_length=1, max_length=40)], Note | Number | Real | None],
-    Field(max_length=30),
-]
+_NoteName = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+_Sized = (Field(max_length=30), AfterValidator(_of_moderate_size))
+# One validator for each value, not a union of types: a union reports an error for each of them.
+Note = Annotated[Any, AfterValidator(_note), WithJsonSchema({"anyOf": [*_VALUES, {"type": "boolean"}]})]
+Fact = Annotated[Any, AfterValidator(_fact), WithJsonSchema({"anyOf": _VALUES})]
+Notes = Annotated[dict[_NoteName, Note], *_Sized]
+Facts = Annotated[dict[_NoteName, Fact], *_Sized]
 YEARS = range(1900, 2200)
 
 
@@ -70,25 +117,31 @@ PHASES = {
 }
 
 
+class SentInnings(Innings):
+    overs: Annotated[str, StringConstraints(pattern=OVERS)] = Field(
+        description='"14.4" is 14 overs and 4 balls. Extras do not count, so there are at most 6 balls.'
+    )
+
+
 class SentEvent(Frozen):
     """A ball, a wicket, a break ... The same id again corrects the event."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=120)] = Field(
-        description="Your own, and the same for as long as it is the same happening."
+        description="Your own id of the event; it must not change."
     )
     kind: Annotated[str, StringConstraints(min_length=1, max_length=40)] = Field(
         description="dot, runs, four, six, wicket, wide, no_ball ..."
     )
     innings: int | None = Field(default=None, ge=1, le=MAX_INNINGS)
-    over: Annotated[str, StringConstraints(pattern=r"^\d{1,3}\.\d{1,2}$")] | None = Field(
-        default=None, description='As it is printed: "11.5" is the fifth ball of the twelfth over.'
+    over: Annotated[str, StringConstraints(pattern=OVERS)] | None = Field(
+        default=None, description='As on a scorecard: "11.5" is the fifth ball of the twelfth over.'
     )
     ball: int | None = Field(
         default=None,
         ge=1,
         le=30,
-        description="Which delivery of its over it is, wides and no-balls counted. With it we know the same ball at "
-        "another source.",
+        description="The number of the delivery within its over, wides and no-balls counted. It identifies the same "
+        "ball at another source.",
     )
     runs: int | None = Field(default=None, ge=-1000, le=1000)
     is_critical: bool = True
@@ -109,17 +162,17 @@ class SentEvent(Frozen):
 class SentMatch(Frozen):
     """The state of a cricket match, as its sender saw it at `captured_at`."""
 
-    match_id: OwnId = Field(description="Your own id of the match, the same in everything you send about it.")
-    captured_at: AwareDatetime = Field(description="When you read this. The age that we serve counts from here.")
+    match_id: OwnId = Field(description="Your own id of the match, the same in every request about it.")
+    captured_at: AwareDatetime = Field(description="The time of your reading. The served age counts from it.")
     status: Status
-    phase: Phase | None = Field(default=None, description="Left out: what usually goes with the status.")
+    phase: Phase | None = Field(default=None, description="Default: the usual phase of the status.")
     teams: Teams
     title: Text = ""
     series: Annotated[str, StringConstraints(max_length=200)] = ""
     match_type: Annotated[str, StringConstraints(max_length=40)] = Field(default="", description="T20, ODI, Test ...")
-    innings: Annotated[tuple[Innings, ...], Field(max_length=MAX_INNINGS)] = ()
+    innings: Annotated[tuple[SentInnings, ...], Field(max_length=MAX_INNINGS)] = ()
     current_innings: int | None = Field(default=None, ge=1, le=MAX_INNINGS)
-    score: Score | None = Field(default=None, description="Left out: each side's latest innings.")
+    score: Score | None = Field(default=None, description="Default: the latest innings of each side.")
     toss: Toss | None = None
     venue: Text = ""
     start_time: Moment | None = None
@@ -127,10 +180,10 @@ class SentMatch(Frozen):
     result: Text = ""
     metadata: Facts = Field(default_factory=dict)
     events: Annotated[tuple[SentEvent, ...], Field(max_length=MOST_EVENTS)] = Field(
-        default=(), description="Oldest first: all of them, or those that are new or corrected."
+        default=(), description="Oldest first: all events, or the new and corrected ones."
     )
     events_are_complete: bool = Field(
-        default=False, description="true: every event so far is in `events`; one that is missing was taken back."
+        default=False, description="true: `events` has every event so far; a missing one counts as retracted."
     )
 
     @field_validator("innings")
@@ -145,7 +198,18 @@ class SentMatch(Frozen):
     def _are_two(cls, teams: Teams) -> Teams:
         if teams.team_a.name.casefold() == teams.team_b.name.casefold():
             raise ValueError("must be two different teams")
+        if not all(any(map(str.isalnum, team.name)) for team in (teams.team_a, teams.team_b)):
+            raise ValueError("must have names with letters or figures")
         return teams
+
+    @field_validator("score")
+    @classmethod
+    def _has_possible_overs(cls, score: Score | None) -> Score | None:
+        sides = (score.team_a, score.team_b) if score else ()
+        for overs in (side.overs for side in sides if side.overs is not None):
+            if not re.match(OVERS, overs):
+                raise ValueError(f"must have overs such as 14.4, with at most 6 balls, and not {overs[:10]!r}")
+        return score
 
     @field_validator("current_innings")
     @classmethod
@@ -217,7 +281,7 @@ class SentMatch(Frozen):
 
 
 class SentMatches(Frozen):
-    """Several at once: all of them are taken, or none."""
+    """Several matches: all of them are accepted, or none."""
 
     matches: Annotated[tuple[SentMatch, ...], Field(min_length=1, max_length=MOST_MATCHES)]
 
@@ -240,16 +304,24 @@ def out_of_time(match: SentMatch, now: datetime) -> str:
     return ""
 
 
-def unstorable(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yields the places in a body with the character NUL, which the database does not store."""
+def unseen(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yields the places in a body with control or zero-width characters, and the first such character.
+
+    Two names that look the same would be two teams, and the database does not store NUL.
+    """
     if isinstance(value, str):
-        if "\x00" in value:
-            yield path
+        if not value.isprintable() and (char := _first_unseen(value, is_free=bool(path) and path[-1] in FREE_TEXT)):
+            yield path, char
     elif isinstance(value, dict):
         for name, part in value.items():
-            if "\x00" in name:
-                yield path
-            yield from unstorable(part, (*path, name))
+            if char := _first_unseen(name):
+                yield path, char
+            yield from unseen(part, (*path, name))
     elif isinstance(value, list):
         for number, part in enumerate(value):
-            yield from unstorable(part, (*path, number))
+            yield from unseen(part, (*path, number))
+
+
+def _first_unseen(text: str, *, is_free: bool = False) -> str:
+    allowed = _IN_FREE_TEXT if is_free else ""
+    return next((char for char in text if unicodedata.category(char) in _UNSEEN and char not in allowed), "")

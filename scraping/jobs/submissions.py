@@ -16,6 +16,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from scraping import names
 from scraping.errors import PayloadRejected
@@ -34,16 +35,18 @@ from victoryline.lib.crash import crash_point
 
 logger = logging.getLogger(__name__)
 
-FORGOTTEN = timedelta(days=3)  # longer than any rest in a match: after so long nothing more is expected from a sender
+FORGOTTEN = timedelta(
+    days=3
+)  # longer than any break in a match: after this time nothing more is expected from a sender
 AT_ONCE = 50  # in one transaction, which locks the match; the next task writes the rest
 REASON_LENGTH = 500
 MANUAL = "manual"  # Snapshot.data_source of submitted data
 _PART = "\x1f"  # between a key and the number of a match in its batch; no valid key contains it
-OLD = "you had sent something newer before: only events that were not known yet were taken"
+OLD = "a newer state was sent before: only events that were not known yet were accepted"
 PROVISIONAL = (
-    "the score went down: it waits until another source says the same, or until you have sent it three times in a row"
+    "the score went down: it is confirmed when another source reports it, or when you have sent it three times in a row"
 )
-OUR_FAULT = "it could not be written, by a fault of ours that is in our log; nothing of it was taken"
+OUR_FAULT = "it could not be written because of an error of ours, which is logged; nothing of it was accepted"
 
 
 class KeyReused(Exception):  # noqa: N818 - reads as what it says at every `except`
@@ -80,7 +83,7 @@ def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash:
         return _again(known, body_hash)
     source = Source.objects.filter(key=PUSHED).first()
     if source is None or not source.is_enabled:
-        raise SwitchedOff("Sending data in is switched off here. Nothing was taken; ask the operators of this service")
+        raise SwitchedOff("Submissions are switched off. Nothing was accepted; ask the operators of this service")
     try:
         with transaction.atomic():
             # As for any source: a match that is known from another source gets a ref more.
@@ -125,7 +128,7 @@ def _known(sender: Sender, keys: Sequence[str]) -> list[Submission]:
 def _again(known: list[Submission], body_hash: str) -> Accepted:
     if known[0].body_hash != body_hash:
         raise KeyReused(
-            "This Idempotency-Key was used for another body. Nothing was taken; send this one under a key of its own",
+            "This Idempotency-Key was used for another body. Nothing was accepted; send this body with another key",
             submission=known[0],
         )
     return Accepted(known, is_new=False)
@@ -141,7 +144,7 @@ def write_waiting(ref_id: int, claim: Claim, *, pace: Pace, now: datetime) -> li
 
 
 def forgotten(now: datetime) -> QuerySet[MatchRef]:
-    """Returns matches that should be over but were never ended by their senders: they would stay live for ever."""
+    """Returns matches that their senders have stopped sending without ending them: they would stay live for ever."""
     is_late = Q(match__status=Status.LIVE) | Q(match__status=Status.UPCOMING, match__start_time__lt=now - FORGOTTEN)
     refs = MatchRef.objects.filter(source__key=PUSHED, gone_at=None, captured_at__lt=now - FORGOTTEN)
     return refs.filter(is_late, match__lifecycle__in=(MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE))
@@ -185,7 +188,9 @@ def _ingest(one: Submission, claim: Claim, pace: Pace, now: datetime) -> tuple[s
     sent = SentMatch.model_validate(one.body)
     payload = sent.payload(source=PUSHED, source_event_id=ref.source_event_id, received_at=one.created_at)
     _refuse_unfit(ref, payload)
-    attempt = ingest.Attempt(claim.worker_id, payload.captured_at, claim.attempt > 1, now=now, data_source=MANUAL)
+    attempt = ingest.Attempt(
+        claim.worker_id, payload.captured_at, claim.attempt > 1, now=now, data_source=MANUAL, clock=timezone.now
+    )
     if ref.captured_at is not None and payload.captured_at < ref.captured_at:
         changes = late_updates.replay(payload, ref_id=ref.pk, pace=pace, attempt=attempt)
         ref.match.refresh_from_db(fields=("sequence",))
@@ -198,7 +203,7 @@ def _ingest(one: Submission, claim: Claim, pace: Pace, now: datetime) -> tuple[s
 def _refuse_unfit(ref: MatchRef, payload: Payload) -> None:
     check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
     if ref.match.lifecycle == MatchLifecycle.ARCHIVED:
-        raise PayloadRejected("the match ended long ago and is archived: nothing about it changes any more")
+        raise PayloadRejected("the match has ended and is archived: it does not change any more")
     has_begun = ref.payload.get("status") not in (None, Status.UPCOMING)
     if has_begun and _are_other_teams(payload.normalized(), ref.payload):
         teams = ref.payload["teams"]

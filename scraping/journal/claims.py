@@ -104,7 +104,7 @@ def _history(task_id: int) -> dict[str, Any]:
     error = ScrapeTask.objects.values_list("error", flat=True).get(pk=task_id) or {}
     was_stretched = bool(error.get("stretched"))
     # FR-021: a task that timed out is tried once with half as much time again.
-    is_stretched = error.get("error_type") == "timeout" and not was_stretched
+    is_stretched = error.get("error_code") == "timeout" and not was_stretched
     return {
         "timeout_factor": TIMEOUT_STRETCH if is_stretched else 1.0,
         "was_stretched": was_stretched,

@@ -11,14 +11,14 @@ import traceback
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import takewhile
 from uuid import UUID
 
 from django.db.models import F, Max, Q, QuerySet
 
 from scraping.configuration import policies
-from scraping.errors import ErrorClass, ScrapingError
+from scraping.errors import ERROR_RULES, ErrorClass, ErrorType, ScrapingError
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, TaskState, TaskTransition
 from scraping.payloads import Resource
 from scraping.signals import errors_resolved, layout_found
@@ -45,6 +45,8 @@ class ErrorReport:
     match_id: int | None = None
     scraper_id: UUID | None = None
     url: str = ""
+    match_key: str = ""  # its public name at the source
+    where: str = ""  # the same, or what else was read
     names: tuple[str, ...] = ()
 
     @property
@@ -56,8 +58,13 @@ def class_of(error: BaseException) -> ErrorClass:
     return error.error_class if isinstance(error, ScrapingError) else ErrorClass.BUG
 
 
-def type_of(error: BaseException) -> str:
-    return error.error_type if isinstance(error, ScrapingError) else "bug"
+def type_of(error: BaseException) -> ErrorType:
+    return ERROR_RULES[class_of(error)].error_type
+
+
+def code_of(error: BaseException) -> str:
+    """Returns the error more exactly than its class: timeout, layout, schema, robots and the like."""
+    return error.error_code if isinstance(error, ScrapingError) else "bug"
 
 
 def storable(text: str, limit: int | None = None) -> str:
@@ -97,10 +104,12 @@ def record(report: ErrorReport) -> ScrapeError:
         scraper_id=report.scraper_id,
         task_id=report.task_id,
         match_id=report.match_id,
+        match_key=report.match_key,
         group_id=_count_in_group(report),
         timestamp=report.now,
         error_class=class_of(error).value,
-        error_type=type_of(error),
+        error_type=type_of(error).value,
+        error_code=code_of(error),
         error_message=storable(str(error), 2000),
         stack_trace="" if known else storable("".join(traceback.format_exception(error))[-8000:]),
         url=storable((known.url if known else "") or report.url, 500),
@@ -109,6 +118,12 @@ def record(report: ErrorReport) -> ScrapeError:
         retry_attempt=report.attempt,
         evidence=storable(clean_document(known.evidence), EVIDENCE_LENGTH) if known else "",
     )
+
+
+def was_reported(report: ErrorReport, *, within: timedelta) -> bool:
+    """Returns whether the same error was recorded lately."""
+    recent = ScrapeError.objects.filter(timestamp__gt=report.now - within)
+    return recent.filter(group__fingerprint=report.fingerprint).exists()
 
 
 def _count_in_group(report: ErrorReport) -> int:
@@ -120,7 +135,7 @@ def _count_in_group(report: ErrorReport) -> int:
             defaults={
                 "source_id": report.source_id,
                 "error_class": class_of(report.error).value,
-                "error_type": type_of(report.error),
+                "error_code": code_of(report.error),
                 "sample_message": storable(str(report.error), 500),
                 "first_seen_at": report.now,
                 "last_seen_at": report.now,

@@ -1,4 +1,7 @@
-"""Evidence: the documents and screenshots of failed attempts, as files under MEDIA. Sole writer of both.
+"""Evidence: the documents and screenshots of failed attempts, as files under STORAGE_DIR. Sole writer of both.
+
+error_pages/{timestamp}_{match_id}.html   the page, redacted; other responses beside it as .txt
+errors/{timestamp}_{match_id}.png         the picture of the page
 
 Guards against a dead letter without an explanation, and against its own cost: redacted, limited per file and in total,
 one set for the same failure of a match in ten minutes, and only ever stored and shown as text. Files are written before
@@ -9,9 +12,6 @@ not writable costs the evidence and nothing else.
 from __future__ import annotations
 
 import logging
-import re
-import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,25 +20,28 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import QuerySet, Sum
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
 
 from scraping.errors import ERROR_RULES, ScrapingError
 from scraping.journal.error_log import ErrorReport
 from scraping.models import Evidence, EvidenceKind, ScrapeError
 from scraping.readings import PAGE, AttemptEvidence, Document, evidence_of
+from victoryline.lib.files import atomic_file, read_below, require_free_space, safe_name
 from victoryline.lib.redaction import clean_document
 from victoryline.lib.units import MEGABYTE
 
 logger = logging.getLogger(__name__)
 
-FOLDER = "evidence"
+PAGES, PICTURES = "error_pages", "errors"
 ONCE_IN = timedelta(minutes=10)
 MOST_DOCUMENTS = 6
 MARGIN_BYTES = 4096  # read beyond the limit, so that a secret across it is recognised, redacted and then cut off
 SETTLED = timedelta(hours=1)  # a younger file without a row is no orphan: its transaction may still be open
 MOST_REMOVED_AT_ONCE = 200
 MAX_FILE_BYTES = 512 * 1024
+MAX_PICTURE_BYTES = 2 * MEGABYTE
 TOTAL_MB = 200  # the oldest evidence is deleted first
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def store(report: ErrorReport, *, name: str, is_final: bool) -> list[Evidence]:
@@ -49,7 +52,7 @@ def store(report: ErrorReport, *, name: str, is_final: bool) -> list[Evidence]:
     error = report.error
     seen = evidence_of(error)
     is_wanted = is_final or not isinstance(error, ScrapingError)
-    if isinstance(error, ScrapingError) and error.http_status != 429:  # that one was only asked for too soon
+    if isinstance(error, ScrapingError) and error.http_status != 429:  # 429: only too early, the page is not at fault
         is_wanted |= ERROR_RULES[error.error_class].keeps_evidence
     if not seen or not is_wanted:
         return []
@@ -73,7 +76,7 @@ def store(report: ErrorReport, *, name: str, is_final: bool) -> list[Evidence]:
 def attach(files: Sequence[Evidence], error: ScrapeError, report: ErrorReport) -> None:
     """Writes the rows in the failure's transaction. A set with a screenshot replaces one without."""
     if files:
-        _delete(list(_recent(report)))
+        _recent(report).delete()
         for file in files:
             file.error = error
         Evidence.objects.bulk_create(files)
@@ -85,26 +88,25 @@ def _recent(report: ErrorReport) -> QuerySet[Evidence]:
 
 
 def _written(seen: AttemptEvidence, name: str, now: datetime) -> list[Evidence]:
-    stem = f"{FOLDER}/{now:%Y-%m-%d}/{now:%H%M%S}_{_UNSAFE.sub('-', name)[:60]}_{secrets.token_hex(4)}"
+    stem = f"{now:%Y%m%dT%H%M%S%f}_{safe_name(name)}"
     files = [
         (
             EvidenceKind.PAGE if document.name == PAGE else EvidenceKind.ANSWER,
-            f"{stem}_{_UNSAFE.sub('-', document.name)[:30]}.txt",
+            f"{PAGES}/{stem}.html" if document.name == PAGE else f"{PAGES}/{stem}_{safe_name(document.name)[:30]}.txt",
             _as_text(document),
             len(document.body) > MAX_FILE_BYTES,
         )
         for document in seen.documents[:MOST_DOCUMENTS]
     ]
-    if 0 < len(seen.screenshot) <= MAX_FILE_BYTES:  # half a screenshot is useless
-        files.append((EvidenceKind.SCREENSHOT, f"{stem}_screenshot.jpg", seen.screenshot, False))
-    size, root = sum(len(content) for _, _, content, _ in files), Path(settings.MEDIA_ROOT)
+    if 0 < len(seen.screenshot) <= MAX_PICTURE_BYTES:  # half a screenshot is useless
+        files.append((EvidenceKind.SCREENSHOT, f"{PICTURES}/{stem}.png", seen.screenshot, False))
+    size, root = sum(len(content) for _, _, content, _ in files), Path(settings.STORAGE_DIR)
     root.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(root).free
-    if free - size < settings.CONFIG.min_free_disk_mb * MEGABYTE:
-        raise OSError(f"only {free // MEGABYTE} MB of disk space are left")
-    remove(over_the_total(adding=size))
+    require_free_space(root, size)
+    Evidence.objects.filter(pk__in=over_the_total(adding=size, at_most=MOST_REMOVED_AT_ONCE)).delete()
     for _, path, content, _ in files:
-        _write(path, content)
+        with atomic_file(root / path) as draft:
+            draft.write_bytes(content)
     return [
         Evidence(kind=kind, path=path, size_bytes=len(content), is_truncated=is_truncated, created_at=now)
         for kind, path, content, is_truncated in files
@@ -114,83 +116,56 @@ def _written(seen: AttemptEvidence, name: str, now: datetime) -> list[Evidence]:
 def _as_text(document: Document) -> bytes:
     """Returns address, status and body, redacted and truncated."""
     body = document.body[: MAX_FILE_BYTES + MARGIN_BYTES].decode("utf-8", errors="replace")
-    text = clean_document(f"{document.url}\n{document.status} {document.content_type}\n\n{body}")
-    return text.encode()[:MAX_FILE_BYTES]
+    head = f"{document.url}\n{document.status} {document.content_type}"
+    if document.name == PAGE:
+        head = f"<!-- {head.replace('--', '- -')} -->"
+    return clean_document(f"{head}\n\n{body}").encode()[:MAX_FILE_BYTES]
 
 
-def _write(path: str, content: bytes) -> None:
-    """Writes the whole file or nothing."""
-    target = Path(settings.MEDIA_ROOT) / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(".draft")
-    try:
-        draft.write_bytes(content)
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def over_the_total(*, adding: int = 0, at_most: int | None = MOST_REMOVED_AT_ONCE) -> list[Evidence]:
-    limit = TOTAL_MB * MEGABYTE
-    excess = (Evidence.objects.aggregate(total=Sum("size_bytes"))["total"] or 0) + adding - limit
-    chosen: list[Evidence] = []
-    for one in Evidence.objects.order_by("created_at", "pk")[:at_most] if excess > 0 else ():
+def over_the_total(*, adding: int = 0, at_most: int | None = None) -> list[int]:
+    """Returns the ids of the oldest rows that must go so that all files and `adding` bytes are within the limit."""
+    excess = (Evidence.objects.aggregate(total=Sum("size_bytes"))["total"] or 0) + adding - TOTAL_MB * MEGABYTE
+    oldest = Evidence.objects.order_by("created_at", "pk").values_list("pk", "size_bytes")
+    chosen: list[int] = []
+    for pk, size in oldest[:at_most] if excess > 0 else ():
         if excess > 0:
-            chosen.append(one)
-            excess -= one.size_bytes
+            chosen.append(pk)
+            excess -= size
     return chosen
 
 
-def remove(rows: Sequence[Evidence]) -> int:
-    """Deletes rows, then their files: after a crash in between, retention removes the files."""
-    if not rows:
-        return 0
-    with transaction.atomic():
-        _delete(rows)
-    return len(rows)
+@receiver(post_delete, sender=Evidence)
+def remove_file(sender: object, *, instance: Evidence, **_: object) -> None:
+    """Removes the file of a deleted row after the commit; after a crash in between, retention removes it."""
+    transaction.on_commit(partial(_unlink, instance.path))
 
 
-def _delete(rows: Sequence[Evidence]) -> None:
-    if rows:
-        Evidence.objects.filter(pk__in=[row.pk for row in rows]).delete()
-        transaction.on_commit(partial(_unlink, [row.path for row in rows]))
-
-
-def _unlink(paths: Sequence[str]) -> None:
-    for path in paths:
-        try:
-            (Path(settings.MEDIA_ROOT) / path).unlink(missing_ok=True)
-        except OSError as reason:
-            logger.warning("%s stays on disk: %s", path, reason, extra={"action": "evidence_not_removed"})
+def _unlink(path: str) -> None:
+    try:
+        (Path(settings.STORAGE_DIR) / path).unlink(missing_ok=True)
+    except OSError as reason:
+        logger.warning("%s stays on disk: %s", path, reason, extra={"action": "evidence_not_removed"})
 
 
 def content_of(row: Evidence) -> bytes | None:
-    """Returns the content of the file; None when it is missing, or outside the folder."""
-    root = (Path(settings.MEDIA_ROOT) / FOLDER).resolve()
-    file = (Path(settings.MEDIA_ROOT) / row.path).resolve()
-    if not file.is_relative_to(root):
-        return None
-    try:
-        return file.read_bytes()
-    except OSError:
-        return None
+    """Returns the content of the file; None when it is missing, or outside the folders of evidence."""
+    root = Path(settings.STORAGE_DIR)
+    found = (read_below(root / folder, root / row.path) for folder in (PAGES, PICTURES))
+    return next((content for content in found if content is not None), None)
+
+
+def files() -> Iterator[Path]:
+    """Yields every file of evidence on this machine."""
+    for folder in (PAGES, PICTURES):
+        yield from sorted((Path(settings.STORAGE_DIR) / folder).glob("*"))
 
 
 def orphan_files(now: datetime) -> Iterator[Path]:
-    root = Path(settings.MEDIA_ROOT)
     known = set(Evidence.objects.values_list("path", flat=True))
-    for file in sorted((root / FOLDER).glob("*/*")):
+    for file in files():
         try:
             written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         except OSError:
             continue  # removed just now by another process
-        if written < now - SETTLED and file.relative_to(root).as_posix() not in known:
+        if written < now - SETTLED and file.relative_to(settings.STORAGE_DIR).as_posix() not in known:
             yield file
-
-
-def remove_empty_folders() -> None:
-    today = f"{datetime.now(UTC):%Y-%m-%d}"  # another process may be about to write into today's
-    for folder in (Path(settings.MEDIA_ROOT) / FOLDER).glob("*"):
-        if folder.is_dir() and folder.name < today and not any(folder.iterdir()):
-            folder.rmdir()

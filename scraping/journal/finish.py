@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from scraping.errors import OUR_FAULTS, ErrorClass, StaleFence
+from scraping.errors import ERROR_RULES, OUR_FAULTS, ErrorClass, StaleFence
 from scraping.journal.claims import Claim
 from scraping.models import OPEN_STATES, JobItem, ScrapeTask, Stage, TaskState, TaskTransition
 from scraping.signals import task_died
@@ -203,7 +203,8 @@ def _rescue_one(task: ScrapeTask, *, max_rescues: int, now: datetime, on_death: 
         reason += f"; killed or hung {rescues} times"
         error = {
             "error_class": ErrorClass.RESOURCE.value,
-            "error_type": "lease_expired",
+            "error_type": ERROR_RULES[ErrorClass.RESOURCE].error_type.value,
+            "error_code": "lease_expired",
             "message": reason,
             "stage": task.stage,
             "attempt": task.attempt,

@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import F
 
 from scraping.matches.reconcile.states import FieldConflict
-from scraping.models import Conflict
+from scraping.models import Conflict, match_key
 
 logger = logging.getLogger("scraping.reconciliation")
 
@@ -73,7 +73,8 @@ def _values(one: Conflict | FieldConflict) -> dict[str, Any]:
 
 
 def _log(level: int, text: str, match_id: int, rows: Iterable[Conflict | FieldConflict], outcome: str) -> None:
+    key = match_key(match_id) if (rows := tuple(rows)) else ""
     for row in rows:
-        values = row.field, match_id, row.chosen_source, row.chosen_value, row.other_source, row.other_value
-        extra = {"action": f"reconciliation_{outcome}", "match_id": match_id, "field": row.field, **_values(row)}
+        values = row.field, key, row.chosen_source, row.chosen_value, row.other_source, row.other_value
+        extra = {"action": f"reconciliation_{outcome}", "match_id": key, "field": row.field, **_values(row)}
         transaction.on_commit(partial(logger.log, level, text, *values, extra=extra))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 
 from scraping.errors import PayloadRejected
 from scraping.journal import error_log
-from scraping.matches import importance, pairing, poll_times
+from scraping.matches import importance, pairing, poll_times, watches
 from scraping.matches.lifecycle import priority_of
 from scraping.models import Match, MatchRef, Source
 from scraping.payloads import DiscoveredMatch
 from victoryline.lib.crash import crash_point
+
+logger = logging.getLogger(__name__)
 
 
 def register(
@@ -61,11 +65,20 @@ def _write_new(
     placed = [(match, finders[match.sport].find(match)) for match in new]
     # Known matches first, in one order: their rows are locked while a ref is added.
     placed.sort(key=lambda pair: (pair[1][0] is None, pair[1][0] or 0))
-    return sum(_write(source, match, place, first_poll_at=first_poll_at, now=now) for match, place in placed)
+    shortage = watches.memory_shortage(now) if placed else ""
+    first_poll = poll_times.first_poll(source, first_poll_at, waits_from=now if shortage else None)
+    written = sum(_write(source, match, place, first_poll, now) for match, place in placed)
+    if shortage and written:
+        logger.warning(
+            "%d new matches of %s wait until there is memory to watch them: %s",
+            *(written, source.key, shortage),
+            extra={"action": "watches_put_off", "source": source.key, "waiting": written},
+        )
+    return written
 
 
 def _write(
-    source: Source, found: DiscoveredMatch, place: pairing.Place, *, first_poll_at: datetime | None, now: datetime
+    source: Source, found: DiscoveredMatch, place: pairing.Place, first_poll: Mapping[str, Any], now: datetime
 ) -> bool:
     """Returns False where another list or job has just written it."""
     known_id, is_crossed = place
@@ -80,7 +93,7 @@ def _write(
                 url=found.url,
                 is_crossed=is_crossed and match_id == known_id,
                 created_at=now,
-                **poll_times.first_poll(source, first_poll_at),
+                **first_poll,
             )
     except IntegrityError:
         return False

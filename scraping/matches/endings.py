@@ -26,6 +26,7 @@ from scraping.models import (
     Priority,
     ScrapeTask,
     TaskState,
+    match_key,
 )
 from scraping.payloads import Resource, Sport, Status
 from scraping.signals import match_incomplete, match_settled
@@ -83,8 +84,8 @@ def _has_figures(ref: MatchRef) -> bool:
     return adapter is not None and bool(adapter.figure_schema)
 
 
-def settle_ended(now: datetime) -> list[int]:
-    """Takes one step with each match that has ended and is not settled; returns the ids of those checked anew."""
+def settle_ended_matches(now: datetime) -> int:
+    """Scheduler step: opens the final reads of ended matches, or checks those that were read; returns how many."""
     is_new_end = Q(final_sync_at=None) | Q(final_sync_at__lt=F("completed_at"))
     waiting = Match.objects.filter(is_new_end, lifecycle=MatchLifecycle.COMPLETED, merged_into=None)
     # Those with open final reads are left out: many that wait for one source must not delay the others.
@@ -93,15 +94,14 @@ def settle_ended(now: datetime) -> list[int]:
     waiting = waiting.exclude(completed_at=None).exclude(Exists(open_reads.filter(ref__match=OuterRef("pk"))))
     rows = waiting.order_by("-completed_at").values_list("pk", "final_checks", "completed_at")
     due = [pk for pk, checks, ended_at in rows if ended_at is not None and not _rests(checks, ended_at, now)]
-    checked = []
+    checked = 0
     for match_id in due[:AT_ONCE]:
         try:
-            if _settle(match_id, now):
-                checked.append(match_id)
+            checked += _settle(match_id, now)
         except DATABASE_AWAY:
             raise
         except Exception:  # a match that cannot be checked does not stop the others
-            extra = {"action": "match_not_settled", "match_id": match_id}
+            extra = {"action": "match_not_settled", "match_id": match_key(match_id)}
             logger.exception("Match %s has ended and could not be checked", match_id, extra=extra)
     return checked
 
@@ -115,6 +115,7 @@ def _rests(checks: Mapping[str, Any], ended_at: datetime, now: datetime) -> bool
 
 
 def _settle(match_id: int, now: datetime) -> bool:
+    """Opens the final reads, or checks the match after them; returns whether it was checked."""
     match = Match.objects.get(pk=match_id)
     assert match.completed_at is not None
     checks = match.final_checks
@@ -155,7 +156,7 @@ def _check_and_note(match: Match, checks: Mapping[str, Any], *, can_read: bool, 
         _note(match, {**known, "again_at": None}, final_sync_at=now)
         _report_settled(match)
         return
-    extra = {"action": "match_incomplete", "match_id": match.pk, "missing": missing}
+    extra = {"action": "match_incomplete", "match_id": match.key, "missing": missing}
     if can_read and reads <= len(AGAIN_AFTER):
         again_at = now + AGAIN_AFTER[reads - 1]
         _note(match, {**known, "again_at": as_utc_iso(again_at)})
@@ -214,7 +215,7 @@ def _note(match: Match, checks: Mapping[str, Any], *, final_sync_at: datetime | 
 
 
 def _report_settled(match: Match) -> None:
-    extra = {"action": "match_settled", "match_id": match.pk}
+    extra = {"action": "match_settled", "match_id": match.key}
     logger.info("%s has ended and is complete: %s", match, match.payload.get("result") or match.status, extra=extra)
     match_settled.send_robust(sender=Match, match_id=match.pk)
 

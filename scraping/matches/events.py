@@ -6,6 +6,9 @@ import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
 
 from scraping import event_keys
 from scraping.errors import PayloadRejected
@@ -14,6 +17,8 @@ from scraping.matches.reconcile.states import swap_detail_sides, swap_slot_sides
 from scraping.models import EventAction, MatchEvent, MatchRef
 from scraping.payloads import Event, Sport
 from victoryline.lib.crash import crash_point
+
+MARKS = ("events_seen", "events_through", "events_doubted_from")  # the columns that `advance` moves
 
 
 @dataclass(frozen=True)
@@ -160,11 +165,20 @@ def _retraction(row: MatchEvent, sequence: int, now: datetime) -> MatchEvent:
 
 
 def advance(ref: MatchRef, events: Sequence[Event]) -> None:
-    """Moves the ref's marks: `events_seen` to the highest number, `events_through` as far as there is no gap."""
+    """Moves the ref's marks: `events_seen` to the highest number, `events_through` as far as there is no gap.
+
+    A list that omits known events may omit unknown ones too, also those without a number, and moves only the first
+    mark: the next tasks read back to the second one. `events_doubted_from`: they have found no more than that.
+    """
     ordinals = {event.ordinal for event in events if event.ordinal is not None}
     if not ordinals:
         return
     ref.events_seen = max(ref.events_seen, *ordinals)
+    if omits_known(ref, events):
+        if ref.events_doubted_from is None:
+            return
+    elif ref.events_doubted_from is not None:
+        ref.events_through, ref.events_doubted_from = min(ref.events_through, ref.events_doubted_from), None
     if not reaches(ordinals, ref.events_through):
         return
     first = min(ordinals)
@@ -177,6 +191,42 @@ def advance(ref: MatchRef, events: Sequence[Event]) -> None:
         numbers = stored.exclude(action=EventAction.RETRACT).values_list("ordinal", flat=True)
         through = event_keys.through(ordinals | {number for number in numbers if number}, through)
     ref.events_through = through
+
+
+def omits_known(ref: MatchRef, events: Sequence[Event]) -> bool:
+    """Returns whether the list lacks events that are stored, of the part of the match that it covers.
+
+    It covers the part between its first and its last numbered event. An event without a number has its place by its
+    time, else by its over; one with the place of a listed event is a part of that one, as a wicket is of its ball.
+    """
+    numbered = [event for event in events if event.ordinal is not None]
+    ordinals = {event.ordinal for event in numbered if event.ordinal is not None}
+    if not ordinals or ref.source.is_pushed:
+        return False
+    known = MatchEvent.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_current=True)
+    known = known.filter(Q(ordinal=None) | Q(ordinal__gt=min(ordinals), ordinal__lt=max(ordinals)))
+    known = known.exclude(action=EventAction.RETRACT).exclude(event_id__in=[event.id for event in events])
+    unlisted = known.values_list("ordinal", "happened_at", "innings", "over")
+    times = {event.happened_at for event in numbered if event.happened_at is not None}
+    places = {place for event in numbered if (place := _place(event.innings, event.over)) is not None}
+    return any(
+        ordinal is not None
+        or (_is_within(times, happened_at) if times and happened_at else _is_within(places, _place(innings, over)))
+        for ordinal, happened_at, innings, over in unlisted
+        if ordinal not in ordinals
+    )
+
+
+def _is_within(listed: Collection[Any], place: Any) -> bool:
+    return bool(listed) and place is not None and min(listed) < place < max(listed) and place not in listed
+
+
+def _place(innings: int | None, over: str | None) -> tuple[int, int, int] | None:
+    """Returns innings, completed overs and ball of "11.5"; the end of over 12 is "12", before its next ball "12.1"."""
+    done, _, ball = (over or "").partition(".")
+    if innings is None or not done.isdecimal() or not (ball or "0").isdecimal():
+        return None
+    return innings, int(done), int(ball or 0)
 
 
 def reaches(ordinals: Collection[int], through: int) -> bool:

@@ -95,8 +95,7 @@ def read(path: Path) -> Rules:
 
 
 def path() -> Path:
-    own: Path | None = settings.CONFIG.importance_file
-    return own or settings.BASE_DIR / "config" / "importance.yaml"
+    return Path(settings.BASE_DIR) / "config" / "importance.yaml"
 
 
 @cache

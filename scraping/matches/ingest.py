@@ -7,8 +7,9 @@ of this module.
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -29,7 +30,10 @@ from scraping.payloads import Payload, checksum_of
 from scraping.policies.interval import Pace
 from scraping.policies.milestones import is_milestone, is_unannounced_milestone
 from scraping.signals import match_updated
+from scraping.sources import ADAPTERS
 from victoryline.lib.crash import crash_point
+
+logger = logging.getLogger(__name__)
 
 MAX_LATENCY_MS = 2**31 - 1  # the limit of the column
 
@@ -44,6 +48,14 @@ class Attempt:
     mode: str = ""  # the read mode, where it is known
     mode_reason: str = ""
     data_source: str = "scraper"  # "manual": it was not read but sent to us
+    clock: Callable[[], datetime] | None = None  # for the time of the write, where that matters; else it is `now`
+
+    def written_at(self) -> datetime:
+        """Returns the time of the write: reads as of a time must not find a state that was not served yet.
+
+        `now` was read before the transaction, which may have waited for locks; called as late as possible.
+        """
+        return self.now if self.clock is None else max(self.now, self.clock())
 
     def latency_ms(self) -> int:
         """Returns the time from the reading to this moment; called as late as possible before the commit."""
@@ -56,8 +68,8 @@ class IngestResult:
     sequence: int
     is_changed: bool
     events: EventChanges
-    next_poll_at: datetime | None
     is_taken: bool = True  # False: a score that went down waits for confirmation
+    scraper_id: uuid.UUID | None = None
     is_milestone: bool = False  # the next innings has begun, or a break, or the end is overdue
 
 
@@ -97,8 +109,9 @@ def apply(
     crash_point("ingest.snapshot")
     if was_failing or not was_healthy:
         error_log.resolve(ref, now=attempt.now)
-    # Two sources' readings may be written in another order than they were made.
-    match.last_scraper_update = max(payload.captured_at, match.last_scraper_update or payload.captured_at)
+    if not ref.lacks_events:  # the age of the match covers its events
+        # Two sources' readings may be written in another order than they were made.
+        match.last_scraper_update = max(payload.captured_at, match.last_scraper_update or payload.captured_at)
     _save_changed(match, match_before)
     crash_point("ingest.match")
     _save_changed(ref, ref_before)
@@ -109,7 +122,7 @@ def apply(
     else:
         has_milestone = is_unannounced_milestone(ref.payload, unchanged_polls=ref.unchanged_polls)
     has_milestone = has_milestone and pace.detects_phases
-    return IngestResult(match.sequence, is_changed, changes, ref.next_poll_at, is_milestone=has_milestone)
+    return IngestResult(match.sequence, is_changed, changes, scraper_id=scraper_id, is_milestone=has_milestone)
 
 
 def lock_ref(ref_id: int, *, match_id: int | None = None) -> MatchRef:
@@ -138,14 +151,17 @@ def other_refs(ref: MatchRef) -> list[MatchRef]:
 
 
 def _poll_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> IngestResult:
-    at = now + timedelta(seconds=max(pace.baseline_seconds / 2, ref.source.min_interval_seconds))
-    poll_times.set_next_poll(ref, at)
+    seconds = max(pace.baseline_seconds / 2, ref.source.min_interval_seconds)
+    poll_times.set_next_poll(ref, now + timedelta(seconds=seconds))
     ref.save(update_fields=("suspect_checksum", "next_poll_at"))
     ref.match.save(update_fields=("provisional",))
-    return IngestResult(ref.match.sequence, False, EventChanges(), at, is_taken=False)
+    return IngestResult(ref.match.sequence, False, EventChanges(), is_taken=False)
 
 
 def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], now: datetime) -> EventChanges:
+    _note_event_list(ref, payload)
+    if payload.lacks_events and not payload.events:
+        return EventChanges()
     checksum = events.checksum(payload.events)
     if checksum == ref.events_checksum:
         return EventChanges()
@@ -153,6 +169,26 @@ def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], n
     changes = events.store(ref, payload.events, are_complete=payload.events_are_complete, now=now, others=others)
     events.advance(ref, payload.events)
     return changes
+
+
+def _note_event_list(ref: MatchRef, payload: Payload) -> None:
+    """Sets `lacks_events`: a list that was there before could not be read, as a document of its own.
+
+    A source without a token has only its public score, which is known and reported (`token:` alerts).
+    """
+    adapter = ADAPTERS.get(ref.source.adapter_key)
+    has_list = bool(adapter and adapter.events_endpoint and ref.events_checksum)
+    is_lacking = has_list and payload.lacks_events and not payload.is_partial_state
+    if is_lacking != ref.lacks_events:
+        ref.lacks_events = is_lacking
+        logger.log(
+            logging.WARNING if is_lacking else logging.INFO,
+            "The events of %s could not be read: its state is updated, its age counts from the last complete reading"
+            if is_lacking
+            else "The events of %s can be read again",
+            ref.key,
+            extra={"action": "events_missing" if is_lacking else "events_returned", "match_id": ref.key},
+        )
 
 
 def _reconciled(
@@ -231,7 +267,8 @@ def write_snapshot(ref: MatchRef, scraper_id: uuid.UUID | None, attempt: Attempt
         delta=delta(before, match.payload),
         provenance=match.provenance,
         captured_at=ref.captured_at or attempt.now,
-        created_at=attempt.now,
+        created_at=attempt.written_at(),
+        task_finished_at=attempt.now,
         scraper_id=scraper_id,
         update_latency_ms=attempt.latency_ms(),
         data_source=attempt.data_source,

@@ -1,6 +1,8 @@
 """Updates of a match that do not come from a regular poll: spooled payloads, events that fill a gap, a removed match.
 
-Each runs inside the caller's transaction, like `ingest.apply`.
+Guards against older data over newer: a spooled reading may be minutes old when it is written, so it adds the events
+that are missing and changes the state only where nothing newer is stored. Each function runs inside the caller's
+transaction, like `ingest.apply`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from scraping.policies.interval import COMPLETED_SECONDS, Pace
 from victoryline.lib.crash import crash_point
 
 # After so many reads without a missing event in this time, the source counts as not having it.
-EMPTY_READS, EMPTY_READS_WITHIN = 5, timedelta(minutes=3)
+EMPTY_READS, EMPTY_READS_WITHIN = 5, timedelta(minutes=10)
 
 
 def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> EventChanges:
@@ -30,7 +32,7 @@ def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> Ev
     changes = events.store(ref, unseen, are_complete=False, now=attempt.now, others=ingest.other_refs(ref))
     if changes:
         events.advance(ref, payload.events)
-        ref.save(update_fields=("events_seen", "events_through"))
+        ref.save(update_fields=events.MARKS)
     if changes.served:
         _publish_events(ref, attempt)
     return changes
@@ -41,17 +43,21 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
 
     If the source has listed nothing that fills it for a while, the gap is closed without the missing events, which are
     then read only with the whole match at its next milestone. Not at once: the source's list may be short for a moment.
+    Where its lists omit known events, the gap is opened again as soon as one omits none.
     """
     ref = ingest.lock_ref(ref_id)
     changes = events.store(ref, found, are_complete=False, now=now, others=ingest.other_refs(ref))
     events.advance(ref, found)
-    reads = ScrapeTask.objects.filter(  # they are seconds apart: `scheduler.gaps`
+    reads = ScrapeTask.objects.filter(  # how far apart: `scheduler.other_tasks`
         ref=ref, resource=Resource.COMMENTARY, state=TaskState.SUCCESS, finished_at__gt=now - EMPTY_READS_WITHIN
     )
-    if ref.has_gap and not changes.added and reads.count() >= EMPTY_READS:
-        listed = (event.ordinal for event in found if event.ordinal is not None)
-        ref.events_through = max(ref.events_through, max(listed, default=ref.events_seen))
-    ref.save(update_fields=("events_seen", "events_through"))
+    if not changes.added and reads.count() >= EMPTY_READS:
+        if ref.events_doubted_from is None and (not ref.has_gap or events.omits_known(ref, found)):
+            ref.events_doubted_from = ref.events_through
+        if ref.has_gap:
+            listed = (event.ordinal for event in found if event.ordinal is not None)
+            ref.events_through = max(ref.events_through, max(listed, default=ref.events_seen))
+    ref.save(update_fields=events.MARKS)
     crash_point("fill.ref")
     if changes.served:
         _publish_events(ref, Attempt("", now, had_failures=False, now=now))

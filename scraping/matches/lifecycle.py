@@ -33,6 +33,7 @@ FAILURE_WINDOW = timedelta(minutes=10)
 PAUSING_CLASSES = tuple(one for one, rule in ERROR_RULES.items() if rule.pauses_match)
 IMMINENT = timedelta(hours=1)
 OVERDUE = timedelta(hours=6)  # a match that has not begun by then is no longer imminent
+ARCHIVE_AFTER = timedelta(hours=24)  # after its end
 
 
 class NotAllowed(OperationRefused):
@@ -158,7 +159,7 @@ def after_failed_attempt(
             match.consecutive_failure_count,
             f"{match.failing_since:%H:%M:%S}",
             "; ".join(text[:200] for text in (reason, *earlier)),
-            extra={"action": "match_paused", "match_id": match.pk, "failures": match.consecutive_failure_count},
+            extra={"action": "match_paused", "match_id": match.key, "failures": match.consecutive_failure_count},
         )
         why = f"{match.consecutive_failure_count} failed attempts within ten minutes"
         pause(match_id=match.pk, until=until, reason=why, actor="the engine", now=now)
@@ -190,9 +191,9 @@ def archive_merged(match: Match, *, into: Match, now: datetime) -> None:
     match.completed_at, match.last_changed_at = match.completed_at or now, now
 
 
-def archive(*, before: datetime) -> int:
-    """Archives matches completed long ago: they are served but no longer polled; returns how many."""
-    old = Match.objects.filter(lifecycle=MatchLifecycle.COMPLETED, completed_at__lt=before).order_by("pk")
+def archive_old_matches(now: datetime) -> int:
+    """Scheduler step: archives matches completed a day ago, which are served but no longer polled; returns how many."""
+    old = Match.objects.filter(lifecycle=MatchLifecycle.COMPLETED, completed_at__lt=now - ARCHIVE_AFTER).order_by("pk")
     with transaction.atomic():
         ids = list(old.select_for_update().values_list("pk", flat=True)[:500])
         poll_times.stop_watching(MatchRef.objects.filter(match_id__in=ids))

@@ -1,4 +1,4 @@
-"""Writes the log of a match that has ended to a file in its folder, VAR_DIR/match_logs/{match id}. Writes MatchArchive.
+"""Writes the log of a match that has ended to a file in STORAGE_DIR/match_logs/{match_id}. Writes MatchArchive.
 
 It has everything about how the match was read, for the time when its rows are deleted: states with their times, every
 revision of its events, line-ups and figures, errors, scrapers' counters, tasks. Without secrets, written atomically and
@@ -12,8 +12,8 @@ import gzip
 import hashlib
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ import orjson
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
 
 from scraping.models import (
     Lineup,
@@ -39,6 +41,7 @@ from scraping.models import (
     Source,
     TaskTransition,
 )
+from victoryline.lib.files import atomic_file, read_below, require_free_space, safe_name
 from victoryline.lib.redaction import redact
 from victoryline.lib.times import as_utc_iso
 from victoryline.lib.units import MEGABYTE
@@ -47,6 +50,10 @@ logger = logging.getLogger(__name__)
 
 FORMAT = "victoryline.match.v1"
 MAX_BYTES = 32 * MEGABYTE  # before compression; further rows are left out, and `cut_off` names their tables
+
+
+def _root() -> Path:
+    return Path(settings.STORAGE_DIR) / "match_logs"
 
 
 def due(limit: int) -> list[int]:
@@ -63,13 +70,15 @@ def due(limit: int) -> list[int]:
 def write(match_id: int, *, now: datetime) -> MatchArchive | None:
     """Writes the log of a match as it is now; returns None where the disk does not take it."""
     match = Match.objects.get(pk=match_id)
-    name = f"{match.pk}/{now:%Y%m%dT%H%M%S}.json.gz"
+    earlier = MatchArchive.objects.filter(match=match).values_list("file", flat=True).first()
+    folder = Path(earlier).parent.name if earlier else safe_name(match.key)  # all of a match are in one folder
+    name = f"{folder}/{now:%Y%m%dT%H%M%S}.json.gz"
     try:
-        size, digest = _write_file(Path(settings.MATCH_LOG_DIR) / name, _pieces(match, now))
+        size, digest = _write_file(_root() / name, _pieces(match, now))
     except OSError as reason:
         logger.warning(
             "The log of %s could not be written: %s; it is tried again", match, reason,
-            extra={"action": "match_log_not_written", "match_id": match.pk},
+            extra={"action": "match_log_not_written", "match_id": match.key},
         )  # fmt: skip
         return None
     values = {"file": name, "size_bytes": size, "sha256": digest, "created_at": now}
@@ -78,34 +87,27 @@ def write(match_id: int, *, now: datetime) -> MatchArchive | None:
 
 def _write_file(target: Path, pieces: Iterable[bytes]) -> tuple[int, str]:
     """Writes the file atomically; returns its size and checksum."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(target.parent).free
-    if free < settings.CONFIG.min_free_disk_mb * MEGABYTE:
-        raise OSError(f"only {free // MEGABYTE} MB of disk space are left")
-    draft = target.with_suffix(".draft")
-    try:
+    with atomic_file(target) as draft:
+        require_free_space(target.parent)
         with draft.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
             for piece in pieces:
                 packed.write(piece)
         content = draft.read_bytes()
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
     return len(content), hashlib.sha256(content).hexdigest()
 
 
 def _pieces(match: Match, now: datetime) -> Iterator[bytes]:
     """Yields one JSON object row by row, so that a match of five days is not in memory at once."""
+    key = match.key
     sources = Source.objects.filter(refs__match=match).order_by("pk").values("id", "key", "name", "precedence_weight")
-    head = {"format": FORMAT, "written_at": as_utc_iso(now), "match": _row(match), "sources": list(sources)}
+    head = {"format": FORMAT, "written_at": as_utc_iso(now), "match": _row(match, key), "sources": list(sources)}
     yield _dump(head)[:-1]
     room, cut = MAX_BYTES, []
     for name, rows in _tables(match):
         yield b',\n"%s":[' % name.encode()
         first = True
         for row in rows.iterator(500):
-            piece = _dump(_row(row))
+            piece = _dump(_row(row, key))
             room -= len(piece)
             if room < 0:
                 cut.append(name)
@@ -132,12 +134,12 @@ def _tables(match: Match) -> list[tuple[str, QuerySet[Any]]]:
     ]
 
 
-def _row(row: Model) -> dict[str, Any]:
-    """Returns a row's columns without secrets and without deferred ones."""
+def _row(row: Model, key: str) -> dict[str, Any]:
+    """Returns a row's columns without secrets and without deferred ones, with the match by its public name."""
     deferred = row.get_deferred_fields()
     names = [field.attname for field in row._meta.concrete_fields if field.attname not in deferred]  # noqa: SLF001
     found: dict[str, Any] = redact("", {name: getattr(row, name) for name in names})
-    return found
+    return found | {"match_id": key} if "match_id" in found else found
 
 
 def _dump(value: Any) -> bytes:
@@ -146,34 +148,21 @@ def _dump(value: Any) -> bytes:
 
 def content_of(row: MatchArchive) -> bytes | None:
     """Returns the file; None if it is missing or was changed."""
-    root = Path(settings.MATCH_LOG_DIR).resolve()
-    file = (root / row.file).resolve()
-    if not file.is_relative_to(root):
-        return None
+    root = _root()
+    content = read_below(root, root / row.file)
+    return content if content is not None and hashlib.sha256(content).hexdigest() == row.sha256 else None
+
+
+@receiver(post_delete, sender=MatchArchive)
+def remove_folder(sender: object, *, instance: MatchArchive, **_: object) -> None:
+    """Removes all log files of the match after the commit."""
+    folder = Path(instance.file).parent.name
+    if folder and safe_name(folder) == folder:
+        transaction.on_commit(partial(_remove_tree, _root() / folder))
+
+
+def _remove_tree(folder: Path) -> None:
     try:
-        content = file.read_bytes()
-    except OSError:
-        return None
-    return content if hashlib.sha256(content).hexdigest() == row.sha256 else None
-
-
-def outdated(now: datetime, limit: int | None) -> list[MatchArchive]:
-    before = now - timedelta(days=settings.CONFIG.match_log_retention_days)
-    return list(MatchArchive.objects.filter(created_at__lt=before).order_by("created_at")[:limit])
-
-
-def remove(rows: Sequence[MatchArchive]) -> int:
-    if rows:
-        with transaction.atomic():
-            MatchArchive.objects.filter(pk__in=[row.pk for row in rows]).delete()
-            transaction.on_commit(partial(_remove_folders, [row.match_id for row in rows]))
-    return len(rows)
-
-
-def _remove_folders(match_ids: Sequence[int]) -> None:
-    for match_id in match_ids:
-        folder = Path(settings.MATCH_LOG_DIR) / str(match_id)
-        try:
-            shutil.rmtree(folder)
-        except OSError as reason:
-            logger.warning("%s stays on disk: %s", folder, reason, extra={"action": "match_log_not_removed"})
+        shutil.rmtree(folder)
+    except OSError as reason:
+        logger.warning("%s stays on disk: %s", folder, reason, extra={"action": "match_log_not_removed"})

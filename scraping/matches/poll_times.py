@@ -1,4 +1,4 @@
-"""When each match is polled next at a source: plans the time and writes it.
+"""The next poll of each match at a source: plans the time and writes it.
 
 The only module that writes `next_poll_at`, `is_watched` and `called_in_at` of refs (the scheduler's `clock` shifts all
 times when the machine's clock was set back). A watched ref has a next poll time; a ref that is not watched has none.
@@ -25,6 +25,13 @@ from victoryline.lib import bulk_sql
 
 State = Mapping[str, Any]
 
+_WRITE_UNCHANGED = bulk_sql.with_columns(
+    MatchRef,
+    """UPDATE {table} SET {captured_at} = v.column3, {polling_interval_seconds} = v.column4, {next_poll_at} = v.column5,
+         {recent_changes} = v.column6, {pace_reason} = v.column7, {unchanged_polls} = {unchanged_polls} + 1
+       FROM (VALUES {{rows}}) AS v
+       WHERE {id} = v.column1 AND {captured_at} = v.column2 AND {suspect_checksum} = ''""",
+)
 COLUMNS = (
     *("unchanged_polls", "recent_changes", "polling_interval_seconds", "next_poll_at", "pace_reason"),
     *("error_level", "error_level_at", "slowed_seconds", "slowed_until"),
@@ -102,8 +109,8 @@ def _next(
 
 
 def set_next_poll(ref: MatchRef, at: datetime) -> None:
-    """Sets the time on one ref; the caller saves. A source that sends its data to us is never polled."""
-    ref.next_poll_at = None if ref.source.is_pushed else at
+    """Sets the time on one ref; the caller saves. One that is not watched is not polled, nor one that is sent to us."""
+    ref.next_poll_at = at if ref.is_watched and not ref.source.is_pushed else None
 
 
 def make_due(refs: QuerySet[MatchRef], now: datetime) -> int:
@@ -122,9 +129,17 @@ def postpone(refs: QuerySet[MatchRef], until: datetime) -> int:
     return refs.filter(next_poll_at__lt=until).update(next_poll_at=until)
 
 
-def first_poll(source: Source, at: datetime | None) -> dict[str, Any]:
-    """Returns the columns of a new ref. Without a time the first reading is that of a job's task."""
-    return {"is_watched": not source.is_pushed, "next_poll_at": None if source.is_pushed else at}
+def first_poll(source: Source, at: datetime | None, *, waits_from: datetime | None = None) -> dict[str, Any]:
+    """Returns the columns of a new ref. Without a time the first reading is that of a job's task.
+
+    `waits_from`: there is too little memory for another watch; it starts later (see `watches.begin_waiting`).
+    """
+    is_watched = not source.is_pushed and waits_from is None
+    return {
+        "is_watched": is_watched,
+        "next_poll_at": at if is_watched else None,
+        "watch_at": None if source.is_pushed else waits_from,
+    }
 
 
 def start_watching(refs: QuerySet[MatchRef], now: datetime) -> int:
@@ -147,7 +162,7 @@ def stop_substitute(refs: QuerySet[MatchRef]) -> int:
 
 
 def make_substitute_permanent(refs: QuerySet[MatchRef]) -> int:
-    """Makes an ordinary watch of those that were called in: a person asked for the match."""
+    """Turns substitutes into ordinary watches, because a person requested the match."""
     return refs.filter(called_in_at__isnull=False).update(called_in_at=None)
 
 
@@ -160,11 +175,4 @@ def write_unchanged(polls: Sequence[tuple[MatchRef, datetime, NextPoll]]) -> int
         (ref.pk, ref.captured_at, captured_at, planned.seconds, planned.at, planned.recent_changes, planned.reason)
         for ref, captured_at, planned in polls
     ]
-    return bulk_sql.execute_rows(
-        """UPDATE scraping_matchref SET captured_at = v.column3, polling_interval_seconds = v.column4,
-             next_poll_at = v.column5, recent_changes = v.column6, pace_reason = v.column7,
-             unchanged_polls = unchanged_polls + 1
-           FROM (VALUES {rows}) AS v
-           WHERE scraping_matchref.id = v.column1 AND captured_at = v.column2 AND suspect_checksum = ''""",
-        rows,
-    )
+    return bulk_sql.execute_rows(_WRITE_UNCHANGED, rows)

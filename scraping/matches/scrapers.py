@@ -1,13 +1,16 @@
 """The scrapers of live matches: counts their updates and errors, restarts them, checks the first reading after that.
 
-The only writer of Scraper rows, and with it of the read mode of refs.
+Guards against a scraper that leaks or hangs: after six hours, a silence or too many errors a new one begins with a
+fresh context and counters from zero; its position is in the database. Its first reading is compared with the stored
+state, so that a restart that loses or doubles events is reported. The only writer of Scraper rows and of read modes.
 """
 
 from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -17,12 +20,13 @@ from django.db.models import Count, F
 
 from scraping.matches import poll_times
 from scraping.matches.reconcile.states import goes_backwards
-from scraping.models import EventAction, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot
+from scraping.models import EventAction, MatchEvent, MatchLifecycle, MatchRef, Scraper, Snapshot, Worker
 from scraping.payloads import Status
 from scraping.signals import read_mode_changed, scraper_restarted, scraper_took_over
 from victoryline.lib import bulk_sql
 
 logger = logging.getLogger(__name__)
+NOTHING = (0.0, 0.0)  # memory, CPU
 
 
 def active(ref: MatchRef) -> Scraper | None:
@@ -35,21 +39,26 @@ def ensure_active(ref: MatchRef, *, now: datetime) -> Scraper:
     return scraper
 
 
-def count_updates(updates: Mapping[int, tuple[int, float]], *, worker_id: str, now: datetime) -> dict[int, uuid.UUID]:
-    """Counts readings (latency in ms and interval, by ref) for scrapers without errors to reset; returns their ids.
+def count_updates(
+    updates: Mapping[int, tuple[int, float]], *, worker_id: str, now: datetime | None, resets_errors: bool = False
+) -> dict[int, uuid.UUID]:
+    """Counts readings (latency in ms and interval, by ref) by one statement; returns the ids of their scrapers.
 
-    One statement for all updates of one worker at one moment: most polls need no more than this.
+    New scrapers and those with errors are left out, unless `resets_errors`: most polls need no more than this.
+    `now`: None for readings without the events, which are counted and leave the age.
     """
     counted = bulk_sql.fetch_rows(
-        """UPDATE scraping_scraper SET last_update_time = %s, total_updates = total_updates + 1,
+        """UPDATE scraping_scraper SET last_update_time = COALESCE(%s, last_update_time),
+             total_updates = total_updates + 1,
              latency_total_ms = latency_total_ms + v.column2, last_latency_ms = v.column2,
-             polling_interval = v.column3, worker_id = %s
+             polling_interval = v.column3, worker_id = %s, error_count = 0
            FROM (VALUES {rows}) AS v
-           WHERE scraping_scraper.ref_id = v.column1 AND stopped_at IS NULL AND error_count = 0
-             AND total_updates > 0
+           WHERE scraping_scraper.ref_id = v.column1 AND stopped_at IS NULL
+             AND (%s OR (error_count = 0 AND total_updates > 0))
            RETURNING ref_id, scraper_id""",
         [(ref_id, latency_ms, interval) for ref_id, (latency_ms, interval) in updates.items()],
         before=(now, worker_id),
+        after=(resets_errors,),
     )
     return {ref_id: uuid.UUID(str(scraper_id)) for ref_id, scraper_id in counted}
 
@@ -65,23 +74,15 @@ def count_update(ref: MatchRef, *, worker_id: str, latency_ms: int, now: datetim
     if match.lifecycle != MatchLifecycle.ACTIVE or match.status != Status.LIVE:
         stop(ref, reason=f"the match is {match.status}", now=now)
         return None, False
-    interval = ref.polling_interval_seconds
-    if counted := count_updates({ref.pk: (latency_ms, interval)}, worker_id=worker_id, now=now):
+    update = {ref.pk: (latency_ms, ref.polling_interval_seconds)}
+    updated_at = None if ref.lacks_events else now
+    if counted := count_updates(update, worker_id=worker_id, now=updated_at):
         return counted[ref.pk], True
     scraper = ensure_active(ref, now=now)
-    was_healthy = not scraper.error_count and bool(scraper.total_updates)
     if not scraper.total_updates:
         check_first_reading(ref, scraper)
-    Scraper.objects.filter(pk=scraper.pk).update(
-        last_update_time=now,
-        error_count=0,
-        total_updates=F("total_updates") + 1,
-        latency_total_ms=F("latency_total_ms") + latency_ms,
-        last_latency_ms=latency_ms,
-        polling_interval=interval,
-        worker_id=worker_id,
-    )
-    return scraper.pk, was_healthy
+    count_updates(update, worker_id=worker_id, now=updated_at, resets_errors=True)
+    return scraper.pk, False
 
 
 def record_error(scraper_id: uuid.UUID, *, interval: float) -> None:
@@ -92,6 +93,29 @@ def record_error(scraper_id: uuid.UUID, *, interval: float) -> None:
 
 def stop(ref: MatchRef, *, reason: str, now: datetime) -> int:
     return Scraper.objects.filter(ref=ref, stopped_at__isnull=True).update(stopped_at=now, stop_reason=reason[:200])
+
+
+def resources(workers: Iterable[Worker], worker_ids: Mapping[str, str]) -> dict[str, tuple[float, float]]:
+    """Returns memory in bytes and CPU in percent of each active scraper, by the key of its match.
+
+    A scraper has the renderer of its own page, if it has one, and an equal share of the rest of its worker: one browser
+    serves all scrapers of a worker. `worker_ids`: the worker of each scraper, by the same key.
+    """
+    served = Counter(worker_ids.values())
+    own: dict[str, tuple[float, float]] = {}
+    shares: dict[str, tuple[float, float]] = {}
+    for worker in workers:
+        pages = {key: (memory, cpu) for key, (memory, cpu) in worker.renderers.items() if key in worker_ids}
+        number = served[worker.pk] or 1
+        memory = worker.memory_bytes - sum(page[0] for page in pages.values())
+        cpu = worker.cpu_percent - sum(page[1] for page in pages.values())
+        shares[worker.pk] = max(0.0, memory / number), max(0.0, cpu / number)
+        own |= pages
+    found = {}
+    for key, worker_id in worker_ids.items():
+        (share, cpu_share), (page, page_cpu) = shares.get(worker_id, NOTHING), own.get(key, NOTHING)
+        found[key] = share + page, cpu_share + page_cpu
+    return found
 
 
 def stop_unread(*, now: datetime) -> int:

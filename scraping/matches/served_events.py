@@ -74,7 +74,7 @@ def choose(rows: Sequence[MatchEvent], *, own: RankedSource, others: Sequence[Ra
 class _ServedIndex:
     """The served versions of the events that some new rows are about.
 
-    A source's own event keeps the id it was served under, whatever happens to its slot: goals are numbered anew when
+    A source's own event keeps the id it was served under, even if its slot changes: goals are numbered anew when
     one of them is retracted. One that was never served, because another source was faster, is found by its first slot.
     """
 

@@ -44,7 +44,7 @@ def check(payload: Payload, *, expected_id: str, sport: str) -> None:
 def check_same_match(found: Payload | Lineups | Figures, *, expected_id: str) -> None:
     """Raises PayloadRejected for a reading of another match."""
     if found.source_event_id != expected_id:
-        raise PayloadRejected(f"asked for {expected_id} and was given {found.source_event_id}: not served")
+        raise PayloadRejected(f"requested {expected_id} and received {found.source_event_id}: not served")
 
 
 def accept(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: datetime) -> bool:
@@ -69,6 +69,7 @@ def accept(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: 
         state["toss"] = ref.payload.get("toss")
     ref.suspect_checksum, ref.gone_at = "", None
     ref.payload, ref.captured_at = state, payload.captured_at
+    ref.payload_schema, ref.integrity = payload.payload_schema, payload.integrity.model_dump(mode="json")
     return True
 
 

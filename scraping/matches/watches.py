@@ -1,8 +1,9 @@
 """Starts and ends the watches over matches: at the request of a person, and by the memory that is left.
 
 Guards against a watch too many: a machine without memory kills a process, and seldom the newest. So a new watch is
-refused first, idle watches are ended to make room, and a refused watch starts by itself later. Workers report with
-every heartbeat how much memory their machine has left.
+refused first, idle watches are ended to make room, and a refused watch starts by itself later. The same admission
+applies to matches that are discovered, and to the tasks of jobs (see scheduler/hint.py). Workers report with every
+heartbeat how much memory their machine has left.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from django.db.models import Q
 
 from scraping.matches import poll_times, scrapers
 from scraping.matches.lifecycle import NotAllowed
-from scraping.models import Match, MatchLifecycle, MatchRef, Worker
+from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Worker
 from scraping.models.source import PUSHED
 from scraping.signals import watch_began, watch_ended, watch_put_off
 from victoryline.lib.operators import OperationRefused
@@ -49,6 +50,16 @@ def memory_by_worker(now: datetime) -> list[str]:
     ]
 
 
+def memory_by_scraper(now: datetime) -> dict[str, int]:
+    """Returns the megabytes of each scraper by its match's key, the largest first."""
+    workers = _reporting_workers(now)
+    running = Scraper.objects.filter(stopped_at__isnull=True, worker_id__in=[worker.pk for worker in workers])
+    rows = running.values_list("ref__source__key", "ref__source_event_id", "worker_id")
+    found = scrapers.resources(workers, {f"{source}_{event}": worker_id for source, event, worker_id in rows})
+    megabytes = {key: int(memory) // MEGABYTE for key, (memory, _) in found.items()}
+    return dict(sorted(megabytes.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
 def _reporting_workers(now: datetime) -> list[Worker]:
     since = now - HEARTBEAT_MAX_AGE
     reporting = Worker.objects.filter(heartbeat_at__gt=since, stopped_at__isnull=True, free_memory_bytes__gt=0)
@@ -74,7 +85,7 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
             f"Insufficient memory resources: {shortage}. Nothing is lost: the watch over {match} is noted and "
             f"begins by itself when there is room"
         )
-    watch_began.send_robust(sender=Match, match_id=match.pk, reason="asked for", actor=actor)
+    watch_began.send_robust(sender=Match, match_id=match.pk, reason="requested", actor=actor)
     return match
 
 
@@ -133,7 +144,7 @@ def end_idle(*, now: datetime) -> int:
 def _unwatched_refs(match: Match) -> list[int]:
     """Returns the ids of the refs that can be watched and are not. Raises NotAllowed where there is none to watch."""
     if match.lifecycle == MatchLifecycle.ARCHIVED:
-        raise NotAllowed(f"{match} is archived: nothing new is to be learnt about it")
+        raise NotAllowed(f"{match} is archived: it does not change any more")
     refs = list(match.refs.filter(source__is_enabled=True).exclude(source__key=PUSHED))
     if not refs and match.refs.filter(source__key=PUSHED).exists():
         raise NotAllowed(f"{match} is sent in and at no source that is enabled: there is nothing to be read")

@@ -14,12 +14,14 @@ from scraping.models.match import (
     MatchRef,
     Priority,
     ScraperStatus,
+    match_key,
 )
-from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, TeamAlias, UnknownValue
+from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, UnknownValue
 from scraping.models.process import Lease, OrderKind, Worker, WorkerOrder
 from scraping.models.scraper import HealthStatus, Scraper
 from scraping.models.snapshot import Snapshot
 from scraping.models.source import ReadWay, RobotsPolicy, Source
 from scraping.models.submission import Submission, SubmissionState
 from scraping.models.task import OPEN_STATES, ScrapeTask, Stage, TaskState, TaskTransition
+from scraping.models.team import Team, TeamAlias
 from scraping.models.traffic import ProxySession, SourceDay

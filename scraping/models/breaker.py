@@ -6,6 +6,8 @@ A breaker is either a ref's (so many failures in a row) or a whole source's (a s
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 
@@ -72,6 +74,11 @@ class Breaker(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def shown_state(self, now: datetime) -> str:
+        """Returns the state for people: an operator's override until its end, else the breaker's own."""
+        is_forced = self.forced and self.forced_until and self.forced_until > now
+        return Forced(self.forced).label if is_forced else self.state.lower().replace("_", " ")
 
     def as_document(self) -> dict[str, object]:
         return {

@@ -1,4 +1,4 @@
-"""How often each field of a source's payloads was filled: the baseline that drift is measured against."""
+"""Counts of the payloads in which each field of a source was filled: the baseline for drift."""
 
 from __future__ import annotations
 

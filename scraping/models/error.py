@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from django.db import models
 
-from scraping.errors import ErrorClass
+from scraping.errors import ErrorClass, ErrorType
 
 
 class ErrorGroup(models.Model):
     fingerprint = models.CharField(max_length=64, unique=True)
     source = models.ForeignKey("scraping.Source", on_delete=models.PROTECT, related_name="error_groups")
     error_class = models.CharField(max_length=12, choices=[(c.value, c.value) for c in ErrorClass])
-    error_type = models.CharField(max_length=50)
+    error_code = models.CharField(max_length=50)
     sample_message = models.CharField(max_length=500)
     count = models.PositiveIntegerField(default=0)
     first_seen_at = models.DateTimeField()
@@ -21,17 +21,27 @@ class ErrorGroup(models.Model):
         indexes = (models.Index(fields=("-last_seen_at",), name="errorgroup_last_seen"),)
 
     def __str__(self) -> str:
-        return f"{self.error_type}: {self.sample_message[:80]}"
+        return f"{self.error_code}: {self.sample_message[:80]}"
 
 
 class ScrapeError(models.Model):
     scraper_id = models.UUIDField(null=True, blank=True)
     task = models.ForeignKey("scraping.ScrapeTask", on_delete=models.SET_NULL, null=True, related_name="errors")
-    match = models.ForeignKey("scraping.Match", on_delete=models.CASCADE, null=True, related_name="errors")
+    match = models.ForeignKey(
+        "scraping.Match", on_delete=models.CASCADE, null=True, related_name="errors", db_column="match_number"
+    )
+    match_key = models.CharField(
+        "match id",
+        max_length=160,
+        blank=True,
+        db_column="match_id",
+        help_text="The match's name at the source that failed: crex_13KM.",
+    )
     group = models.ForeignKey(ErrorGroup, on_delete=models.CASCADE, null=True, related_name="errors")
     timestamp = models.DateTimeField()
     error_class = models.CharField(max_length=12, choices=[(c.value, c.value) for c in ErrorClass])
-    error_type = models.CharField(max_length=50)
+    error_type = models.CharField(max_length=50, choices=[(t.value, t.value) for t in ErrorType])
+    error_code = models.CharField(max_length=50, help_text="More exact than the class: timeout, layout, schema.")
     error_message = models.TextField(blank=True)
     stack_trace = models.TextField(blank=True)
     url = models.CharField(max_length=500, blank=True)
@@ -46,6 +56,7 @@ class ScrapeError(models.Model):
     )
 
     class Meta:
+        db_table = "scraper_errors"
         indexes = (
             models.Index(fields=("scraper_id", "timestamp"), name="error_scraper_time"),
             models.Index(fields=("error_type", "timestamp"), name="error_type_time"),
@@ -55,7 +66,7 @@ class ScrapeError(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.error_type} at {self.timestamp:%H:%M:%S}"
+        return f"{self.error_code} at {self.timestamp:%H:%M:%S}"
 
 
 class EvidenceKind(models.TextChoices):
@@ -65,11 +76,11 @@ class EvidenceKind(models.TextChoices):
 
 
 class Evidence(models.Model):
-    """A file with what a failed attempt received: redacted, capped, under MEDIA, never rendered as markup."""
+    """A file with what a failed attempt received: redacted, capped, never rendered as markup."""
 
     error = models.ForeignKey(ScrapeError, on_delete=models.CASCADE, related_name="files")
     kind = models.CharField(max_length=10, choices=EvidenceKind)
-    path = models.CharField(max_length=200, unique=True, help_text="Under MEDIA_ROOT.")
+    path = models.CharField(max_length=200, unique=True, help_text="Below STORAGE_DIR.")
     size_bytes = models.PositiveIntegerField()
     is_truncated = models.BooleanField(default=False)
     created_at = models.DateTimeField()

@@ -71,6 +71,7 @@ class ScrapeJob(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True, help_text="When its last item ended; a retry reopens it.")
 
     class Meta:
+        db_table = "scrape_jobs"
         constraints = (
             models.UniqueConstraint(
                 fields=("source",), condition=Q(kind=JobKind.WATCH), name="job_one_watch_per_source"

@@ -7,7 +7,7 @@ from django.db.models import F, Q
 
 
 class SnapshotType(models.TextChoices):
-    """When it was read: a line-up from before the start is never overwritten by a later one."""
+    """The time of the reading. A line-up from before the start is never overwritten by a later one."""
 
     PRE_MATCH = "pre_match"
     POST_MATCH = "post_match"
@@ -31,6 +31,7 @@ class Lineup(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        db_table = "match_sofascore_lineup"
         verbose_name = "line-up"
         constraints = (
             models.UniqueConstraint(
@@ -59,6 +60,7 @@ class LineupPlayer(models.Model):
     minutes = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta:
+        db_table = "match_sofascore_player"
         ordering = ("place",)
         constraints = (models.UniqueConstraint(fields=("lineup", "player_id_ext"), name="lineup_player_once"),)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -25,7 +26,7 @@ class Priority(models.IntegerChoices):
 
 
 class Importance(models.IntegerChoices):
-    """How much the freshness of a match matters: decides its interval, and which matches wait under overload."""
+    """The importance of a match: decides its interval, and which matches wait under overload."""
 
     HIGH = 0
     NORMAL = 1
@@ -50,6 +51,10 @@ class MatchQuerySet(models.QuerySet["Match"]):
         """Matches that may still change."""
         return self.exclude(lifecycle=MatchLifecycle.ARCHIVED)
 
+    def public(self) -> MatchQuerySet:
+        """Matches that were read or listed. One that is known by an address only, without teams, may not exist."""
+        return self.exclude(sequence=0, team_a="", title="")
+
     def live(self) -> MatchQuerySet:
         return self.filter(status=Status.LIVE, merged_into=None)
 
@@ -61,7 +66,8 @@ class MatchQuerySet(models.QuerySet["Match"]):
 
 
 class Match(models.Model):
-    """Sole writer of the payload, sequence and freshness columns: ingest. Of the pause columns: lifecycle."""
+    """Sole writer of the payload, sequence and freshness columns: ingest. Of the pause columns: lifecycle. Of the known
+    teams: teams."""
 
     sport = models.CharField(max_length=20)
     title = models.CharField(max_length=500, blank=True)
@@ -78,6 +84,12 @@ class Match(models.Model):
     start_time = models.DateTimeField(null=True, blank=True)
     team_a = models.CharField(max_length=120, blank=True)
     team_b = models.CharField(max_length=120, blank=True)
+    known_team_a = models.ForeignKey(
+        "scraping.Team", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
+    known_team_b = models.ForeignKey(
+        "scraping.Team", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
     series = models.CharField(max_length=200, blank=True)
 
     sequence = models.PositiveIntegerField(default=0)
@@ -124,6 +136,7 @@ class Match(models.Model):
     objects = MatchQuerySet.as_manager()
 
     class Meta:
+        db_table = "matches"
         verbose_name_plural = "matches"
         indexes = (
             models.Index(fields=("last_scraper_update",), name="match_freshness"),
@@ -144,6 +157,11 @@ class Match(models.Model):
 
     def __str__(self) -> str:
         return self.title or f"match {self.pk}"
+
+    @property
+    def key(self) -> str:
+        """The public name of the match: its key at the source of the highest precedence; one query."""
+        return match_key(self.pk)
 
     def age_seconds(self, now: datetime) -> float | None:
         """Returns the age of the data; None before the first reading."""
@@ -181,6 +199,8 @@ class MatchRef(models.Model):
 
     payload = models.JSONField(default=dict, blank=True, help_text="The latest state of this source.")
     captured_at = models.DateTimeField(null=True, blank=True)
+    payload_schema = models.CharField(max_length=60, blank=True, help_text="Version of the data that was read.")
+    integrity = models.JSONField(default=dict, blank=True, help_text="Wanted fields that the latest reading lacked.")
     suspect_checksum = models.CharField(
         max_length=64,
         blank=True,
@@ -193,11 +213,20 @@ class MatchRef(models.Model):
     lineups_at = models.DateTimeField(null=True, blank=True, help_text="When the line-ups are read next.")
     lineups_read_at = models.DateTimeField(null=True, blank=True)
     events_checksum = models.CharField(max_length=64, blank=True)
+    lacks_events = models.BooleanField(
+        default=False, help_text="The last reading had no list of events: the match is as old as the reading before."
+    )
     events_through = models.PositiveIntegerField(default=0, help_text="Every event with a number up to this is stored.")
     events_seen = models.PositiveIntegerField(default=0, help_text="The highest event number seen.")
+    events_doubted_from = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Since this number the source's lists omit known events; read again when a list omits none.",
+    )
     created_at = models.DateTimeField()
 
     class Meta:
+        db_table = "match_external_refs"
         verbose_name = "match reference"
         constraints = (
             models.UniqueConstraint(fields=("source", "source_event_id"), name="ref_once_per_source"),
@@ -220,6 +249,18 @@ class MatchRef(models.Model):
         return f"{self.source.key}_{self.source_event_id}"
 
     @property
+    def envelope(self) -> dict[str, Any]:
+        """The latest reading of this source, with its version and its integrity (FS-8)."""
+        return {
+            "source": self.source.key,
+            "schema_version": self.payload_schema,
+            "captured_at": self.captured_at.isoformat() if self.captured_at else None,
+            "source_event_id": self.source_event_id,
+            "normalized": self.payload,
+            "integrity": self.integrity,
+        }
+
+    @property
     def planned_at(self) -> datetime | None:
         """Returns the next poll time; None where the ref is not watched or its source is disabled."""
         return self.next_poll_at if self.is_watched and self.source.is_enabled else None
@@ -227,3 +268,10 @@ class MatchRef(models.Model):
     @property
     def has_gap(self) -> bool:
         return self.events_through < self.events_seen
+
+
+def match_key(match_id: int) -> str:
+    """Returns the public name of a match, as logs, errors and health rows have it; its number without any source."""
+    refs = MatchRef.objects.filter(match=match_id).order_by("-source__precedence_weight", "pk")
+    found = refs.values_list("source__key", "source_event_id").first()
+    return "_".join(found) if found else str(match_id)

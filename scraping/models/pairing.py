@@ -1,44 +1,9 @@
-"""Pairing of one match at two sources: team aliases, reviews, conflicts between sources; and match archives."""
+"""Pairing of one match at two sources: reviews, conflicts between sources; and match archives."""
 
 from __future__ import annotations
 
-from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
-
-from scraping.names import Aliases, squeezed
-
-
-class TeamAliasQuerySet(models.QuerySet["TeamAlias"]):
-    def names(self, sport: str) -> Aliases:
-        """Returns the team name of each squeezed alias. One query; the table is small."""
-        return dict(self.filter(sport=sport).values_list("squeezed", "name"))
-
-
-class TeamAlias(models.Model):
-    sport = models.CharField(max_length=20)
-    alias = models.CharField(max_length=120, help_text="As a source writes it; blanks, dots and capitals do not count.")
-    name = models.CharField(max_length=120, help_text="The name of the team here.")
-    squeezed = models.CharField(max_length=60, editable=False, help_text="The normalized alias, for comparison.")
-
-    objects = TeamAliasQuerySet.as_manager()
-
-    class Meta:
-        verbose_name_plural = "team aliases"
-        ordering = ("sport", "name", "alias")
-        constraints = (models.UniqueConstraint(fields=("sport", "squeezed"), name="alias_once_per_sport"),)
-
-    def __str__(self) -> str:
-        return f"{self.alias} is {self.name}"
-
-    def clean(self) -> None:
-        """Refuses an alias that means another team already, in whatever spelling."""
-        self.squeezed = squeezed(self.alias)
-        same = TeamAlias.objects.filter(sport=self.sport, squeezed=self.squeezed).exclude(pk=self.pk).first()
-        if not self.squeezed:
-            raise ValidationError({"alias": "It needs letters or figures."})
-        if same is not None:
-            raise ValidationError({"alias": f"There is this one already: {same}."})
 
 
 class PairingState(models.TextChoices):
@@ -125,7 +90,7 @@ class MatchArchive(models.Model):
     """The log file of a match that has ended, and which parts were complete."""
 
     match = models.OneToOneField("scraping.Match", on_delete=models.CASCADE, related_name="archive")
-    file = models.CharField(max_length=200, help_text="Below MATCH_LOG_DIR.")
+    file = models.CharField(max_length=200, help_text="Below STORAGE_DIR/match_logs.")
     size_bytes = models.PositiveBigIntegerField()
     sha256 = models.CharField(max_length=64)
     created_at = models.DateTimeField()

@@ -30,6 +30,9 @@ class Worker(models.Model):
     peak_memory_bytes = models.PositiveBigIntegerField(default=0)
     free_memory_bytes = models.PositiveBigIntegerField(default=0, help_text="Free memory of its machine; 0: unknown.")
     cpu_percent = models.FloatField(default=0.0)
+    renderers = models.JSONField(
+        default=dict, blank=True, help_text="Memory in bytes and CPU in percent of each page that stays open, by match."
+    )
     process_count = models.PositiveIntegerField(default=0)
     context_count = models.PositiveIntegerField(default=0)
     page_count = models.PositiveIntegerField(default=0)

@@ -14,6 +14,9 @@ class Snapshot(models.Model):
     provenance = models.JSONField(default=dict)
     captured_at = models.DateTimeField()
     created_at = models.DateTimeField()
+    task_finished_at = models.DateTimeField(
+        null=True, help_text="The end of the task that wrote it; null before it was kept."
+    )
     scraper_id = models.UUIDField(null=True, blank=True)
     update_latency_ms = models.PositiveIntegerField(default=0)
     data_source = models.CharField(
@@ -21,6 +24,7 @@ class Snapshot(models.Model):
     )
 
     class Meta:
+        db_table = "live_match_data"
         constraints = (models.UniqueConstraint(fields=("match", "sequence"), name="snapshot_once_per_sequence"),)
         indexes = (
             models.Index(fields=("created_at",), name="snapshot_created"),

@@ -16,7 +16,7 @@ class RobotsPolicy(models.TextChoices):
 
 
 class ReadWay(models.TextChoices):
-    """How a source's matches are read."""
+    """The read mode of a source's matches."""
 
     AUTO = "auto"  # requested directly where a visit has shown how, else visited
     VISIT = "visit"  # the page is opened every time
@@ -35,8 +35,10 @@ class Source(models.Model):
         default=50, help_text="0 to 100; where two sources disagree, the one with the larger number counts."
     )
     max_concurrency = models.PositiveSmallIntegerField(default=30, help_text="Open tasks at the same time.")
-    min_interval_seconds = models.FloatField(default=0.5, help_text="Shortest time between two polls of one match.")
-    burst_allowance = models.PositiveSmallIntegerField(default=50)
+    min_interval_seconds = models.FloatField(
+        default=0.04, help_text="On average one task begins at the source in this time; 0: no limit."
+    )
+    burst_allowance = models.PositiveSmallIntegerField(default=50, help_text="Tasks that may begin at once.")
     max_attempts = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="The first one included. Empty: one and RETRY_MAX_ATTEMPTS retries."
     )
@@ -67,6 +69,12 @@ class Source(models.Model):
         default=dict,
         blank=True,
         help_text="CSS or XPath by field, best first; fields without an entry use the adapter's own.",
+    )
+    canary_matches = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Ids of matches at the source. While its breaker is half open only these are read, as its probes, "
+        "if one of them is due within a minute. Otherwise, or if empty: the most urgent ones.",
     )
     robots_policy = models.CharField(max_length=10, choices=RobotsPolicy, default=RobotsPolicy.OBEY)
     last_discovery_at = models.DateTimeField(null=True, blank=True)

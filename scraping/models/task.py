@@ -72,6 +72,7 @@ class ScrapeTask(models.Model):
     error = models.JSONField(null=True, blank=True)
 
     class Meta:
+        db_table = "scrape_tasks"
         constraints = (
             models.UniqueConstraint(
                 fields=("ref", "resource"),

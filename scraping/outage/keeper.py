@@ -33,6 +33,7 @@ from scraping.readings import RefInfo
 from scraping.signals import store_returned
 from scraping.sources import adapter_for
 from victoryline.lib.availability import first_line
+from victoryline.lib.statements import statement_of
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ class OutageKeeper(threading.Thread):
         self._stopping = threading.Event()
         self._lost_at = timezone.now()
         self._reason = ""
+        self._statement: dict[str, str] = {}  # that failed, for the log
         self._workers = 1
         self._log_at = self._adopt_at = 0.0
         _away_gauge.set_function(lambda: float(self.is_away))
@@ -95,13 +97,13 @@ class OutageKeeper(threading.Thread):
 
     def lost(self, error: Exception) -> None:
         """Reports that a thread could not reach the database, which is probed at once."""
-        self._enter_outage(first_line(error))
+        self._enter_outage(first_line(error), statement_of(error))
 
-    def _enter_outage(self, reason: str) -> None:
+    def _enter_outage(self, reason: str, statement: dict[str, str] | None = None) -> None:
         with self._lock:
             if self._away.is_set() or self._stopping.is_set():
                 return
-            self._lost_at, self._reason = timezone.now(), reason
+            self._lost_at, self._reason, self._statement = timezone.now(), reason, statement or {}
             self._log_at = time.monotonic() + LOG_EVERY_SECONDS
             self._away.set()
         self._start_recovery()
@@ -270,7 +272,7 @@ class OutageKeeper(threading.Thread):
             "The database is away: %s. %d matches are polled on; what they show is kept on disk and written later",
             self._reason,
             len(self.matches),
-            extra={"action": "store_lost", "matches": len(self.matches)},
+            extra={"action": "store_lost", "matches": len(self.matches), **self._statement},
         )
 
     def _report_return(self, seconds: float, written: int) -> None:

@@ -19,6 +19,7 @@ from scraping.payloads import Payload
 from scraping.policies.interval import Pace
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
+from victoryline.lib.statements import statement_of
 
 logger = logging.getLogger(__name__)
 BATCH = 25
@@ -74,7 +75,8 @@ def _write_alone(update: Update, *, pace: Pace, now: datetime) -> bool:
             update.key,
             update.payload.captured_at.isoformat(),
             error,
-            extra={"action": "update_refused", "match_id": update.key, "error_message": str(error)[:500]},
+            extra={"action": "update_refused", "match_id": update.key, "error_message": str(error)[:500]}
+            | statement_of(error),
         )
         return False
 
@@ -85,7 +87,14 @@ def _write(updates: Sequence[Update], pace: Pace, now: datetime, *, is_merged: b
     if is_merged and new:
         writes = [(new[-1], merged([update.payload for update in new]))]
     for update, payload in writes:
-        attempt = ingest.Attempt(update.worker_id, payload.captured_at, had_failures=False, now=now, is_replayed=True)
+        attempt = ingest.Attempt(
+            update.worker_id,
+            payload.captured_at,
+            had_failures=False,
+            now=now,
+            is_replayed=True,
+            clock=timezone.now,
+        )
         late_updates.replay(payload, ref_id=update.ref_id, pace=pace, attempt=attempt)
     return len(new)
 

@@ -42,7 +42,7 @@ class BreakerView:
 
 @dataclass(frozen=True)
 class Admission:
-    """Whether a task may make its request; `refused_until` is None when it may."""
+    """The decision about a request; `refused_until` is None if it may be made."""
 
     view: BreakerView
     refused_until: datetime | None = None
@@ -94,7 +94,7 @@ def after_success(view: BreakerView, task: str, policy: BreakerPolicy, now: date
     if not _is_probe(view, task):
         return view
     view = replace(give_back(view, task), success_count=view.success_count + 1)
-    return closed("its probes went well") if view.success_count >= policy.success_threshold else view
+    return closed("its probes succeeded") if view.success_count >= policy.success_threshold else view
 
 
 def after_failure(view: BreakerView, task: str, policy: BreakerPolicy, now: datetime, why: str = "") -> BreakerView:
@@ -136,7 +136,7 @@ def forced_open(until: datetime, reason: str) -> BreakerView:
 
 
 def forced_closed(until: datetime, reason: str) -> BreakerView:
-    """Closed by an operator whatever fails. When that ends, counting begins anew."""
+    """Closed by an operator, even if calls fail. When the override ends, counting starts from zero."""
     return BreakerView(forced=FORCED_CLOSED, forced_until=until, reason=reason)
 
 

@@ -28,7 +28,7 @@ class DriftPolicy:
 
 @dataclass(frozen=True)
 class Fill:
-    """How many readings there were, and in how many of them a field had a value."""
+    """Number of readings, and of those in which a field had a value."""
 
     seen: int = 0
     filled: int = 0
@@ -50,5 +50,5 @@ def points_fallen(baseline: Fill, window: Fill, policy: DriftPolicy) -> float | 
 
 
 def is_sparse(integrity: Fill, policy: DriftPolicy) -> bool:
-    """Returns whether the source leaves out too many of the wanted fields, whatever its usual rate is."""
+    """Returns whether the source leaves out too many of the wanted fields, independent of its usual rate."""
     return integrity.seen >= policy.least_window and integrity.filled < integrity.seen * (1 - policy.null_rate)

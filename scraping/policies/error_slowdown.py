@@ -1,4 +1,4 @@
-"""How errors slow down the polls of a match, and for how long. Pure.
+"""Slows down the polls of a match after errors, for a time. Pure.
 
 Guards against polling a source in trouble as often as a healthy one, and against a pace that swings: one good
 reading among many failures changes nothing. Errors that come faster than five a minute are counted; slower ones decay.
@@ -44,7 +44,7 @@ NO_SLOWDOWN = Slowdown()
 
 
 def after_error(before: Slowdown, *, errors_in_a_row: int, calm_seconds: float, now: datetime) -> Slowdown:
-    """`errors_in_a_row`: this one included; they count whatever their rate, for a slow poll fails slowly."""
+    """Returns the slowdown after an error. `errors_in_a_row` (with this one) counts at any rate of polls."""
     before = _unless_expired(before, now)
     level = min(MAX_LEVEL, _decayed(before, now) + 1.0)
     step = max(_step(level), _step(errors_in_a_row))

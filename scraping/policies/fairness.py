@@ -1,4 +1,4 @@
-"""Which due matches are read next when a source has too few places for all. Pure.
+"""Chooses the due matches that are read next when a source has too few places for all. Pure.
 
 Guards against less urgent matches that delay live ones, and against starvation of the rest: the highest priority goes
 first, in it the most important, and of those the stalest. A match that has waited far beyond its own interval is

@@ -1,4 +1,4 @@
-"""How soon a match is polled again, and why (FR-024). Pure.
+"""Plans the interval until the next poll of a match, with the reason (FR-024). Pure.
 
 The activity of a live match follows from the phase that the source states, from the score, and from polls without a
 change. Guards against a phase that is out of date: "play" during a break, "live" after the end. No announcement is

@@ -1,4 +1,4 @@
-"""When a match's line-ups are read: more often as the start comes closer. Pure."""
+"""Plans the reads of a match's line-ups: more often as the start comes closer. Pure."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from scraping.errors import ERROR_RULES, MAX_UNCHARGED_ATTEMPTS, ErrorClass
 
 LONGEST_TOKEN_PAUSE_SECONDS = 32.0
 TOKEN_JITTER = 0.25
+LIVE_LONGEST_SECONDS = 60.0  # no automatic pause of a live match is longer; its source's Retry-After may be
 TIMEOUT_STRETCH = 1.5  # the attempt after a timeout gets 50 % more time, once per task
 
 
@@ -66,6 +67,7 @@ class Failure:
     attempt: int
     charged_attempts: int  # before this one
     retry_after_seconds: float | None = None
+    is_live: bool = False
 
 
 def decide(failure: Failure, policy: RetryPolicy, now: datetime, chance: random.Random) -> Decision:
@@ -73,8 +75,8 @@ def decide(failure: Failure, policy: RetryPolicy, now: datetime, chance: random.
     rule, message = ERROR_RULES[failure.error_class], failure.message
     if rule.first_pause_seconds is not None:
         policy = replace(policy, base_delay_seconds=rule.first_pause_seconds)
-    if rule.longest_pause_seconds is not None:
-        policy = replace(policy, max_delay_seconds=rule.longest_pause_seconds)
+    longest = policy.max_delay_seconds if rule.longest_pause_seconds is None else rule.longest_pause_seconds
+    policy = replace(policy, max_delay_seconds=min(longest, LIVE_LONGEST_SECONDS) if failure.is_live else longest)
     if not rule.is_charged:
         uncharged = failure.attempt - failure.charged_attempts
         if uncharged >= (rule.attempts or MAX_UNCHARGED_ATTEMPTS):

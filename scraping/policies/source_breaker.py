@@ -1,4 +1,4 @@
-"""When a source's breaker opens: too many bad calls in a sliding window, or too many drift failures in a row.
+"""Opens a source's breaker: after too many bad calls in a sliding window, or too many drift failures in a row.
 
 Guards against a source that answers some calls and fails many: no single match fails often enough in a row for its own
 breaker. Guards also against polling for hours a source that has changed its layout: waiting does not help, only a

@@ -21,6 +21,7 @@ from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import (
     ERROR_RULES,
+    Challenged,
     Drift,
     EgressRefused,
     NoToken,
@@ -35,12 +36,13 @@ from scraping.errors import (
 from scraping.reading.targets import Observer
 from scraping.reading.tokens import Tokens
 from scraping.readings import PAGE, Document, Endpoint, Reading, RefInfo, Request, Site, evidence_from, report_stage
-from scraping.sources.parsing import is_challenge
+from scraping.sources.parsing import asks_for_proof, is_challenge
 
 logger = logging.getLogger(__name__)
 
 FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
+CHALLENGE_STATUSES = (403, 429, 503)  # with which challenges are sent, other than 200
 CHALLENGE_BYTES = 200_000  # bot challenges are small pages
 AGENT = "VictoryLine"
 KEPT_SECONDS = 3600.0
@@ -67,15 +69,27 @@ class SourceAccess:
         endpoints: tuple[Endpoint, ...],
         *,
         required: Collection[str] = (),
+        parse: Callable[[Reading], object] | None = None,
         is_suspect: bool = False,
         timeout_factor: float = 1.0,
     ) -> Reading:
-        """Opens a page, and reads it with the responses of the endpoints that its scripts request."""
+        """Opens a page, and reads it with the responses of the endpoints that its scripts request.
+
+        With `parse` a reading that it cannot parse has a screenshot: later the page is closed.
+        """
         wants_screenshot = partial(needs_screenshot, is_suspect=is_suspect)
+
+        def is_readable(reading: Reading) -> bool:
+            return parse is None or _is_readable(replace(reading, selectors=site.selectors), parse, required)
+
         return await self.read(
             site,
             lambda session: session.visit(
-                ref, endpoints, wants_screenshot=wants_screenshot, timeout_factor=timeout_factor
+                ref,
+                endpoints,
+                wants_screenshot=wants_screenshot,
+                is_readable=is_readable,
+                timeout_factor=timeout_factor,
             ),
             urls=(ref.url,),
             required=required,
@@ -154,6 +168,18 @@ class SourceAccess:
             raise
 
 
+def _is_readable(reading: Reading, parse: Callable[[Reading], object], required: Collection[str]) -> bool:
+    try:
+        parse(without_failed_documents(reading, required))
+    except Drift:
+        return False
+    except ScrapingError:  # refused, gone, or slow: the status says it all
+        return True
+    except Exception:  # noqa: BLE001 - a bug, which is raised and recorded when the reading is parsed again
+        return False
+    return True
+
+
 def needs_screenshot(page: Document | None, *, is_suspect: bool) -> bool:
     """Returns whether the page is worth a screenshot, which costs time: after a failure, a refusal or a challenge."""
     if is_suspect or page is None:
@@ -177,10 +203,12 @@ def without_failed_documents(reading: Reading, required: Collection[str]) -> Rea
 
 
 def error_for(document: Document) -> ScrapingError | None:
-    """Returns the error that the document's HTTP status means; None for a good one."""
+    """Returns the error that the document's HTTP status means, or its body, if that is a challenge; None: no error."""
     if document.status < 300:
         return None
     kind = error_for_status(document.status) or Drift
+    if document.status in CHALLENGE_STATUSES and len(document.body) < CHALLENGE_BYTES and asks_for_proof(document):
+        kind = Challenged
     return kind(
         f"{document.name} answered {document.status}",
         http_status=document.status,

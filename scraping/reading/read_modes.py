@@ -23,6 +23,7 @@ from scraping.sources.extract import SCRIPT, plan_of
 
 PAGE_SECONDS = 600.0  # then the page itself is fetched again, for facts that the endpoints do not have
 QUIET_PAGE_SECONDS = 90.0
+NEEDED_PAGE_SECONDS = 15.0  # at the earliest, where the adapter needs a newer page
 PAGE_TYPES = "text/html,application/xhtml+xml"
 REFUSED_SECONDS = 60.0  # a source that refused the adapter's own requests is visited for this long
 VISITS_AT_ONCE = 6  # per worker: a page being loaded keeps a core busy
@@ -147,8 +148,11 @@ class ReadModes:
         """Requests every endpoint, and now and then the page; in between adds it as it was fetched last."""
         max_age = QUIET_PAGE_SECONDS if target.is_quiet else PAGE_SECONDS
         is_spent = target.visits_from is not None and record.page is not None  # pages cost the most traffic
-        if is_spent or self._clock() - record.page_at < max_age:
-            return await self.direct(target, record)
+        age = self._clock() - record.page_at
+        if is_spent or age < max_age:
+            reading = await self.direct(target, record)
+            if is_spent or age < NEEDED_PAGE_SECONDS or not target.adapter.needs_page(reading):
+                return reading
         page_request = Request(PAGE, target.ref.url, headers={"accept": PAGE_TYPES})
         reading = await self.ask(target, (*record.requests.values(), page_request), has_page=record.page is not None)
         page = reading.document(PAGE) or record.page
@@ -166,7 +170,7 @@ class ReadModes:
         return replace(reading, documents={**reading.documents, STATIC_PAGE: record.page})
 
     async def _refuse_challenge(self, target: Target, reading: Reading) -> None:
-        """Raises Challenged if the page is a bot challenge, whatever its status, and reports it to the session."""
+        """Raises Challenged if the page is a bot challenge, with any status, and reports it to the session."""
         page = reading.document(PAGE)
         try:
             parsing.raise_if_challenge(page.text()[:CHALLENGE_BYTES] if page else "", target.ref.url)
@@ -199,6 +203,7 @@ class ReadModes:
                 site,
                 ref,
                 target.adapter.endpoints(ref),
+                parse=None if site.token_url else target.adapter.parse,
                 is_suspect=target.is_suspect,
                 timeout_factor=target.timeout_factor,
             )

@@ -25,7 +25,7 @@ from scraping.reading.caches import PayloadCache
 from scraping.reading.read_modes import FALLS_BACK, ReadModes, over_budget
 from scraping.reading.targets import BatchResult, Observer, ReadPlan, RunOnLoop, Target
 from scraping.reading.tokens import Tokens
-from scraping.readings import PAGE, Reading, ReadMode, RefInfo, Request, Site, evidence_from
+from scraping.readings import PAGE, Reading, ReadMode, RefInfo, Request, Site, evidence_from, note_content
 from scraping.sources.base import Adapter, ListPlan
 
 __all__ = ["BatchResult", "Reader", "Target"]
@@ -67,6 +67,10 @@ class Reader:
         self._modes = ReadModes(self._access, clock=clock)
         self._payloads = PayloadCache()
         self._running: set[asyncio.Task[None]] = set()  # the loop holds tasks only weakly
+
+    def renderer_pids(self) -> dict[str, int]:
+        """Returns the renderer's process of each page that stays open, by match."""
+        return self._modes.open_pages.renderer_pids()
 
     def scorecard(self, target: Target) -> tuple[Reading, Payload]:
         """Reads the current state of a match. If another mode fails, visits the page within the same attempt."""
@@ -156,6 +160,7 @@ class Reader:
             for fallback in payload.integrity.fallback_selectors:
                 _report_fallback(target, fallback)
             self._payloads.put(target.ref_id, reading, payload)
+        note_content(payload.payload_schema, payload.integrity)
         if self._observer is not None:
             self._observer.payload(target.site.key, payload)
         return payload
@@ -168,7 +173,7 @@ class Reader:
             reading = self._run(ask(request))
             with evidence_from(reading):
                 payloads.append(target.adapter.parse(reading))
-            if "events" in payloads[-1].integrity.missing_fields:  # a missing list is not an empty list
+            if payloads[-1].lacks_events:
                 raise Transient("the list of events could not be read", url=request.url)
             older = None if is_enough(payloads[-1]) else target.adapter.older_events(reading, request)
             if older is None:
@@ -235,6 +240,7 @@ class Reader:
             RefInfo(source_event_id="", url=plan.url),
             plan.endpoints,
             required=required_names(plan.endpoints),
+            parse=lambda reading: adapter.parse_list(reading, site.base_url),
             is_suspect=is_suspect,
             timeout_factor=timeout_factor,
         )

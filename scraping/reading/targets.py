@@ -32,7 +32,7 @@ class Target:
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """How a match is read now: by learned requests, from its open page, by the adapter's requests, or by a visit."""
+    """The mode of a read: learned requests, an open page, the adapter's own requests, or a visit."""
 
     visit_reason: str = ""
     record: VisitRecord | None = None

@@ -64,7 +64,7 @@ def _climb(match: Match, rung: Rung, silence: Silence, context: StepContext) -> 
         match,
         reason,
         done.summary,
-        extra={"action": "silence_climbed", "match_id": _key(match), "rung": rung.name.lower(), **done.detail},
+        extra={"action": "silence_climbed", "match_id": match.key, "rung": rung.name.lower(), **done.detail},
     )
     silence_climbed.send_robust(
         sender=Match,
@@ -100,17 +100,12 @@ def _descend(match: Match, now: datetime) -> bool:
         seconds,
         f", from {source_key}" if source_key else "",
         rung.name.lower().replace("_", " "),
-        extra={"action": "silence_over", "match_id": _key(match), "rung": rung.name.lower(), "seconds": round(seconds)},
+        extra={"action": "silence_over", "match_id": match.key, "rung": rung.name.lower(), "seconds": round(seconds)},
     )
     silence_over.send_robust(
         sender=Match, match_id=match.pk, rung=int(rung), seconds=seconds, source_key=source_key, now=now
     )
     return True
-
-
-def _key(match: Match) -> str:
-    """Returns the match's key at its first source, for the log."""
-    return next((ref.key for ref in match.refs.all()), str(match.pk))
 
 
 def _release_called_in(now: datetime) -> int:

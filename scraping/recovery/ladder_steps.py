@@ -1,4 +1,8 @@
-"""The recovery step of each rung. Every step is cheap and safe to repeat."""
+"""The recovery step of each rung. Every step is cheap and safe to repeat.
+
+Guards the other matches of a worker against the recovery of one: the first rungs cost a hint and a session, only a
+later one replaces the browser, and no step waits for its effect.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ class StepResult:
 
 
 def take_step(match: Match, rung: Rung, context: StepContext) -> StepResult:
-    """Takes the step, and has the match read at once; where a worker was commanded, when it has obeyed."""
+    """Takes the step, and has the match read at once; where a worker was commanded, when the command has ended."""
     refs = watched_refs(match)
     done = _take_step(match, refs, rung, context)
     if not done.detail.get("orders"):

@@ -1,4 +1,8 @@
-"""Finds silent live matches (no reading for longer than expected), and has them read at once. Used by the ladder."""
+"""Finds silent live matches (no reading for longer than expected), and has them read at once. Used by the ladder.
+
+Guards against silence that no error reports: a hint that was lost, a task that no worker takes, a read that hangs.
+Only the age of the last reading counts, compared with the interval at which the match should be read.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,16 @@
 """Commands to workers: change a session, replace the browser. The only writer of WorkerOrder rows.
 
-A command is a row, so that it survives the process that issued it; the worker's heartbeat takes it. The scheduler
-closes commands that were not taken in time because their worker is gone. The end of a command is signalled once.
+Guards against a command that is lost, or executed twice: it is a row, so that it survives the process that issued it,
+and the worker's heartbeat takes it with a conditional update. The scheduler closes commands that were not taken in
+time because their worker is gone. The end of a command is signalled once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from django.db import IntegrityError, transaction
 
@@ -17,6 +20,7 @@ from scraping.recovery.silent_matches import read_at_once
 from scraping.signals import order_done
 
 UNTAKEN_AFTER = timedelta(seconds=60)
+NO_FIGURES: Mapping[str, float] = MappingProxyType({})
 
 
 def issue(
@@ -69,15 +73,24 @@ def take(worker_id: str, *, now: datetime) -> list[WorkerOrder]:
     return taken
 
 
-def finish(order: WorkerOrder, *, outcome: str, now: datetime, has_failed: bool = False) -> bool:
-    """Closes a command and signals its end; silent matches are read at once. Returns False if it was closed before."""
+def finish(
+    order: WorkerOrder,
+    *,
+    outcome: str,
+    now: datetime,
+    has_failed: bool = False,
+    figures: Mapping[str, float] = NO_FIGURES,
+) -> bool:
+    """Closes a command and signals its end; silent matches are read at once, whatever its outcome.
+
+    `figures`: of the replaced browser, for the audit. Returns False if it was closed before.
+    """
     unfinished = WorkerOrder.objects.filter(pk=order.pk, done_at__isnull=True)
     if not unfinished.update(done_at=now, outcome=outcome[:200]):
         return False
-    if not has_failed:
-        silent = MatchRef.objects.filter(match__silence_rung__gt=Rung.GROUND, is_watched=True, source__is_enabled=True)
-        silent = silent.filter(source__key=order.source_key) if order.source_key else silent
-        read_at_once(list(silent.select_related("source__breaker", "breaker").defer("payload")), now)
+    silent = MatchRef.objects.filter(match__silence_rung__gt=Rung.GROUND, is_watched=True, source__is_enabled=True)
+    silent = silent.filter(source__key=order.source_key) if order.source_key else silent
+    read_at_once(list(silent.select_related("source__breaker", "breaker").defer("payload")), now)
     order_done.send_robust(
         sender=WorkerOrder,
         order_id=order.pk,
@@ -89,6 +102,7 @@ def finish(order: WorkerOrder, *, outcome: str, now: datetime, has_failed: bool 
         has_failed=has_failed,
         seconds=(now - order.asked_at).total_seconds(),
         now=now,
+        **figures,
     )
     return True
 

@@ -1,8 +1,8 @@
 """Opens a task for each match that is due: watched, not paused, breaker closed, source enabled and with room.
 
-Guards a source against us: never more open polls than its concurrency, never more at once than its burst, never one
-match twice within its shortest interval; also where two schedulers run at the same moment. `policies.fairness` decides
-which matches go first where a source has too few places.
+Guards a source against us: never more open polls than its concurrency, never more at once than its burst, on average
+one in its shortest interval, and never one match twice within it; also where two schedulers run at the same moment.
+`policies.fairness` decides which matches go first where a source has too few places.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ from scraping.models import (
 )
 from scraping.payloads import Resource
 from scraping.policies.fairness import DueMatch, choose
-from scraping.scheduler.limits import BACKGROUND, breaker_limits, has_open_breaker, sources_with_background_work
+from scraping.scheduler.limits import (
+    BACKGROUND,
+    breaker_limits,
+    canary_refs,
+    has_open_breaker,
+    sources_with_background_work,
+    spacing,
+)
 from victoryline.lib.crash import crash_point
 
 BATCH = 500
@@ -42,7 +49,7 @@ _given: Counter[int] = Counter()  # places given at each source while it had too
 
 @dataclass(frozen=True)
 class SourceLimits:
-    """How many more tasks may be opened for a source now, and the shortest time between two polls of a match."""
+    """Number of tasks that may be opened for a source now, and its shortest time between two polls of a match."""
 
     room: int
     min_interval: timedelta
@@ -60,9 +67,12 @@ def open_due(now: datetime, *, is_hinted: bool = False) -> list[journal.Opened]:
 
 
 def _open(found: list[DueMatch], now: datetime, is_hinted: bool) -> list[journal.Opened]:
-    limits = source_limits(breaker_limits(now))
+    of_breakers = breaker_limits(now)
+    canaries = canary_refs(of_breakers, now) if of_breakers else {}
+    limits = source_limits(of_breakers, canaries, now=now)
     if len(found) > BATCH:
-        found = _candidates_of_each_source(now, limits)
+        found = _candidates_of_each_source(now, limits, canaries)
+    found = [one for one in found if one.ref_id in canaries.get(one.source_id, {one.ref_id})]
     chosen = _chosen(found, limits, now)
     if not chosen:
         return []
@@ -77,7 +87,10 @@ def _open(found: list[DueMatch], now: datetime, is_hinted: bool) -> list[journal
         for one in chosen
         if one.ref_id in still_due
     ]
-    return journal.open_new(new, now=now, is_hinted=is_hinted)
+    opened = journal.open_new(new, now=now, is_hinted=is_hinted)
+    for source_id, number in Counter(task.source_id for task in opened if is_hinted).items():
+        spacing.begin(source_id, number)
+    return opened
 
 
 def due_refs(now: datetime) -> QuerySet[MatchRef]:
@@ -97,13 +110,18 @@ def _waiting(refs: QuerySet[MatchRef]) -> list[DueMatch]:
     return [DueMatch(*row) for row in refs.values_list(*columns, "captured_at")]
 
 
-def _candidates_of_each_source(now: datetime, limits: Mapping[int, SourceLimits]) -> list[DueMatch]:
-    """Where more refs are due than one batch: for each source with room the most urgent and the longest waiting ones.
+def _candidates_of_each_source(
+    now: datetime, limits: Mapping[int, SourceLimits], canaries: Mapping[int, set[int]]
+) -> list[DueMatch]:
+    """Returns, if more refs are due than one batch, the most urgent and the longest waiting ones of each source with
+    room.
 
     So neither the refs of one source hide those of another, nor the urgent ones those that wait for long.
     """
     most = max((one.room for one in limits.values()), default=0)
     due = due_refs(now).filter(source_id__in=[pk for pk, one in limits.items() if one.room > 0])
+    for source_id, refs in canaries.items():
+        due = due.exclude(~Q(pk__in=refs), source_id=source_id)
     urgent = ("match__priority", "match__importance", F("captured_at").asc(nulls_first=True), "pk")
     ranked = due.annotate(
         by_urgency=Window(RowNumber(), partition_by="source_id", order_by=urgent),
@@ -137,20 +155,28 @@ def _chosen(found: Iterable[DueMatch], limits: Mapping[int, SourceLimits], now: 
     return chosen
 
 
-def source_limits(breaker_limits: Mapping[int, int]) -> dict[int, SourceLimits]:
+def source_limits(
+    breaker_limits: Mapping[int, int], canaries: Mapping[int, set[int]] | None = None, *, now: datetime
+) -> dict[int, SourceLimits]:
     """Returns the limits of each enabled source, from its open tasks only, however long the journal is.
 
     `breaker_limits`: how many tasks a source may have open where its breaker is not closed. After a pause everything is
-    due at once: no more than the source's burst is opened at a time.
+    due at once: no more than the source's burst is opened at a time, and the next ones in its shortest interval each.
+    Where only `canaries` are read, waiting tasks of other matches take no place.
     """
     open_tasks = ScrapeTask.objects.filter(state__in=OPEN_STATES).order_by()
     # Background tasks wait in the journal by the hundred: only those that are hinted or executing take a place.
     open_tasks = open_tasks.exclude(state=TaskState.PENDING, hinted_at=None, resource__in=BACKGROUND)
+    for source_id, refs in (canaries or {}).items():
+        open_tasks = open_tasks.exclude(~Q(ref__in=refs), source_id=source_id)
     busy = dict(open_tasks.values_list("source_id").annotate(number=Count("pk")))
     rows = Source.objects.filter(is_enabled=True)
     return {
         source_id: SourceLimits(
-            min(burst, min(limit, breaker_limits.get(source_id, limit)) - busy.get(source_id, 0)),
+            min(
+                spacing.room(source_id, seconds, burst, now=now),
+                min(limit, breaker_limits.get(source_id, limit)) - busy.get(source_id, 0),
+            ),
             timedelta(seconds=seconds),
         )
         for source_id, limit, burst, seconds in rows.values_list(

@@ -15,7 +15,9 @@ from django.db.models.functions import Coalesce
 from dramatiq.errors import BrokerConnectionError
 
 from scraping.configuration import policies
-from scraping.models import Importance, MatchLifecycle, ScrapeTask, TaskState
+from scraping.jobs.lifecycle import OF_JOBS
+from scraping.matches import watches
+from scraping.models import Importance, JobKind, MatchLifecycle, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.scheduler import limits
 from scraping.scheduler.due import open_due
@@ -69,10 +71,13 @@ def _unhinted(now: datetime, limit: int) -> list[DueTask]:
     importance = Coalesce("ref__match__importance", Value(Importance.NORMAL.value))
     due = limits.allowed_by_breakers(due, hinted_after=again, now=now).order_by("priority", importance, heard_at, "pk")
     found = list(due.values_list("pk", "source_id", "resource")[:limit])
+    if any(resource in OF_JOBS for _, _, resource in found) and watches.memory_shortage(now):
+        due = due.exclude(job__kind__in=(JobKind.ROUND, JobKind.URLS))  # they wait in the journal until there is memory
+        found = list(due.values_list("pk", "source_id", "resource")[:limit])
     if len(found) == limit:  # tasks of a source without a free place must not hide another's
         others = due.exclude(source_id__in=limits.full_sources(hinted_after=again))
         found = list(others.values_list("pk", "source_id", "resource")[:limit])
-    return limits.within_concurrency(found, hinted_after=again)
+    return limits.within_limits(found, hinted_after=again, now=now)
 
 
 def _groups(due: Sequence[DueTask]) -> Iterator[list[int]]:

@@ -20,6 +20,7 @@ from django.utils.module_loading import import_string
 from scraping.scheduler import clock
 from scraping.scheduler.leader import Leadership
 from victoryline.lib.availability import DATABASE_AWAY, first_line
+from victoryline.lib.statements import statement_of
 from victoryline.lib.watchdog import Pulse
 
 logger = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class SchedulerLoop:
                         "The scheduler cannot reach the database: %s. Tasks wait in it safely and go on when it is "
                         "back",
                         first_line(error),
-                        extra={"action": "tick_failed"},
+                        extra={"action": "tick_failed", **statement_of(error)},
                     )
                 self._delay_watchdogs()
                 self._stopping.wait(1.0)
@@ -135,7 +136,7 @@ class SchedulerLoop:
                 "Step %s met another writer and is done again: %s",
                 step.name,
                 first_line(error),
-                extra={"action": "step_put_off", "step": step.name},
+                extra={"action": "step_put_off", "step": step.name, **statement_of(error)},
             )
             return 0
         except Exception:

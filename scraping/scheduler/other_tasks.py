@@ -36,8 +36,8 @@ from scraping.sources import ADAPTERS
 AT_ONCE = 100
 # A task that did not fill its gap is not followed by another one at once, and one that failed even later.
 GAP_AGAIN, GAP_AFTER_FAILURE = timedelta(seconds=5), timedelta(seconds=60)
-# A source may have numbered a ball that it never lists: after so many tasks a gap is asked for less often.
-GAP_TASKS_AT_MOST, GAP_WINDOW = 10, timedelta(minutes=10)
+# A source may have numbered a ball that it never lists, or list half for a while: then one task a minute.
+GAP_TASKS_AT_ONCE, GAP_WINDOW, GAP_LATER = 5, timedelta(minutes=10), timedelta(seconds=60)
 GAP_SHARE = 3  # gaps get at most one in so many of a source's places
 LINEUPS_AFTER_FAILURE = timedelta(minutes=5)
 SUBMISSIONS_AT_ONCE = 200
@@ -67,7 +67,8 @@ def open_gap_tasks(now: datetime) -> int:
         | Q(finished_at__gt=now - GAP_AGAIN)
         | (~Q(state=TaskState.SUCCESS) & Q(finished_at__gt=now - GAP_AFTER_FAILURE))
     )
-    last_allowed = tasks.filter(finished_at__gt=now - GAP_WINDOW).order_by("pk")[GAP_TASKS_AT_MOST - 1 :]
+    many = tasks.filter(finished_at__gt=now - GAP_WINDOW).order_by("pk")[GAP_TASKS_AT_ONCE - 1 :]
+    last_minute = tasks.filter(finished_at__gt=now - GAP_LATER)
     refs = (
         MatchRef.objects.filter(
             is_watched=True,
@@ -78,7 +79,7 @@ def open_gap_tasks(now: datetime) -> int:
         .exclude(has_open_breaker(now))
         .exclude(source__breaker__state__in=NOT_CLOSED)
         .exclude(Exists(open_or_recent))
-        .exclude(Exists(last_allowed))
+        .exclude(Exists(many) & Exists(last_minute))
         .select_related("match", "source")
         .order_by("match__priority", "match__importance", "pk")[:AT_ONCE]
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections import Counter
 from datetime import datetime, timedelta
 
 from scraping import journal
@@ -17,7 +16,7 @@ from scraping.configuration.policies import Policies
 from scraping.matches import lifecycle, poll_times, scrapers, watches
 from scraping.models import MatchLifecycle, MatchRef, Scraper, ScrapeTask, Worker
 from scraping.payloads import BREAKS, Resource
-from scraping.recovery import breakers, ladder, orphans, worker_commands
+from scraping.recovery import breakers, ladder, worker_commands
 from victoryline.lib import identity
 from victoryline.lib.units import MEGABYTE
 
@@ -25,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 QUIET_SECONDS = 30.0  # after a task that cost several workers, before the next poll of its match
 RESTARTS_AT_ONCE = 20  # after an outage all scrapers are worn, and polls wait for this step: the rest in 5 seconds
+SCRAPERS_NAMED = 20  # in the text of a log line; its fields have all
 MAX_ERRORS = 10  # in a row, of a scraper
 UNCHANGED_POLLS = 12  # without a change, after which a match counts as quiet
 # So long before the end of its life a scraper is replaced as soon as its match is quiet: at stumps rather than in the
@@ -82,7 +82,7 @@ def escalate_silent_matches(now: datetime) -> int:
 def start_waiting_watches(now: datetime) -> int:
     """Starts watches that wait for memory if there is some; otherwise makes room for the next attempt.
 
-    Ends idle watches and orphaned browsers, and frees memory of this process.
+    Ends idle watches and frees memory of this process; workers end orphaned browsers (`recovery.orphans`).
     """
     if not MatchRef.objects.filter(watch_at__lte=now, is_watched=False).exists():
         return 0
@@ -90,24 +90,23 @@ def start_waiting_watches(now: datetime) -> int:
         return watches.begin_waiting(now=now)
     ended = watches.end_idle(now=now)
     gc.collect()
-    found = orphans.end_orphans(now=now)
     again_at = now + timedelta(seconds=watches.ADMISSION_RETRY_SECONDS)
     waiting = watches.put_off_waiting(until=again_at)
+    by_scraper = watches.memory_by_scraper(now)
+    largest = [f"{key} {megabytes} MB" for key, megabytes in list(by_scraper.items())[:SCRAPERS_NAMED]]
     logger.warning(
-        "Too little memory for another watch: %d wait and are tried again at %s UTC; %d idle watches and %d orphaned "
-        "browsers were ended. Held: %s",
-        waiting,
-        f"{again_at:%H:%M:%S}",
-        ended,
-        len(found),
-        "; ".join(watches.memory_by_worker(now)),
-        extra={"action": "watches_put_off", "waiting": waiting, "idle_ended": ended, "orphans": len(found)},
+        "Too little memory for another watch: %d wait and are tried again at %s UTC; %d idle watches were ended. "
+        "Memory by worker: %s. By scraper, %d of %d: %s",
+        *(waiting, f"{again_at:%H:%M:%S}", ended, "; ".join(watches.memory_by_worker(now))),
+        *(len(largest), len(by_scraper), ", ".join(largest) or "none"),
+        extra={
+            "action": "watches_put_off",
+            "waiting": waiting,
+            "idle_ended": ended,
+            "memory_mb_by_scraper": by_scraper,
+        },
     )
     return 0
-
-
-def end_orphaned_browsers(now: datetime) -> int:
-    return len(orphans.end_orphans(now=now))
 
 
 def restart_scrapers(now: datetime) -> int:
@@ -125,11 +124,10 @@ def restart_scrapers(now: datetime) -> int:
         .defer("ref__payload", "ref__match__payload", "ref__match__provenance", "ref__source__metadata")
         .order_by("start_time")
     )
-    # The memory of a worker divided by its scrapers: nothing finer can be measured from outside.
-    served = Counter(scraper.worker_id for scraper in active)
-    workers = Worker.objects.filter(worker_id__in=served, stopped_at__isnull=True).values_list("pk", "memory_bytes")
-    memory = {name: size / served[name] for name, size in workers}
-    reasons = {one: restart_reason(one, limits, memory.get(one.worker_id, 0.0), now) for one in active}
+    worker_ids = {scraper.ref.key: scraper.worker_id for scraper in active}
+    workers = Worker.objects.filter(worker_id__in=set(worker_ids.values()), stopped_at__isnull=True)
+    figures = scrapers.resources(workers, worker_ids)
+    reasons = {one: restart_reason(one, limits, figures[one.ref.key][0], now) for one in active}
     worn = [scraper for scraper in active if reasons[scraper]]
     if not worn:
         return 0

@@ -1,21 +1,19 @@
-"""How long scraping keeps its tables and files: one table of rules, for the scheduler and the command `prune`.
+"""The retention of tables and files of scraping: one table of rules, for the scheduler and the command `prune`.
 
 Tables are pruned all the time, a little at a time, so that no other step waits for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from scraping.journal import evidence
-from scraping.matches import match_logs
 from scraping.models import (
     OPEN_STATES,
     Breaker,
@@ -77,12 +75,12 @@ def often() -> tuple[Rule, ...]:
             where=Q(sequence__lt=F("match__sequence")),  # the next one is compared with the newest
             hours=config.keep_snapshots_hours,
         ),
-        aged("errors", ScrapeError, "timestamp", before=_remove_evidence, is_bare=True, days=errors),
-        _files("evidence", f"{EVIDENCE_DAYS} days", _old_evidence, evidence.remove),
-        _files(
+        aged("errors", ScrapeError, "timestamp", before=_delete_evidence, is_bare=True, days=errors),
+        aged("evidence", Evidence, "created_at", batch=evidence.MOST_REMOVED_AT_ONCE, days=EVIDENCE_DAYS),
+        rows(
             *("evidence-total", f"{evidence.TOTAL_MB} MB, the newest"),
-            lambda _, limit: evidence.over_the_total(at_most=limit),
-            evidence.remove,
+            lambda _: Evidence.objects.filter(pk__in=evidence.over_the_total()),
+            batch=evidence.MOST_REMOVED_AT_ONCE,
         ),
         aged("outcomes", OutcomeBucket, "starts_at", hours=24),  # far longer than the window of a source's breaker
         aged("field-fills", FieldFill, "starts_at", hours=72),  # three times the baseline that drift is measured by
@@ -101,7 +99,6 @@ def seldom() -> tuple[Rule, ...]:
         ),
         files(
             *("evidence-orphans", "an hour, because its row may not be written yet", evidence.orphan_files),
-            after=evidence.remove_empty_folders,
         ),
         aged("scrapers", Scraper, "stopped_at", "{} after their stop", days=7),
         aged("proxy-sessions", ProxySession, "last_used_at", days=7),
@@ -124,10 +121,7 @@ def seldom() -> tuple[Rule, ...]:
         ),
         # Also those that were never processed: a score that old is of no use.
         aged("submissions", Submission, "created_at", days=SUBMISSIONS_DAYS),
-        _files(
-            *("match-logs", f"{config.match_log_retention_days} days", match_logs.outdated, match_logs.remove),
-            at_once=MATCHES_AT_ONCE,
-        ),
+        aged(*("match-logs", MatchArchive, "created_at"), batch=MATCHES_AT_ONCE, days=config.match_log_retention_days),
         Rule(
             *("matches", f"{config.keep_matches_days} days after their end, with their events"),
             outstanding=lambda now: _old_matches(now).count(),
@@ -157,25 +151,8 @@ def _detach_tasks(state: TaskState, task_ids: Sequence[int]) -> None:
     Submission.objects.filter(task_id__in=task_ids).update(task=None)
 
 
-def _remove_evidence(error_ids: Sequence[int]) -> None:
-    evidence.remove(list(Evidence.objects.filter(error_id__in=error_ids)))
-
-
-def _old_evidence(now: datetime, limit: int | None) -> list[Evidence]:
-    before = now - timedelta(days=EVIDENCE_DAYS)
-    return list(Evidence.objects.filter(created_at__lt=before).order_by("created_at")[:limit])
-
-
-def _files(
-    table: str,
-    keeps: str,
-    chosen: Callable[[datetime, int | None], Sequence[Any]],
-    remove: Callable[[Sequence[Any]], int],
-    at_once: int = evidence.MOST_REMOVED_AT_ONCE,
-) -> Rule:
-    """Returns the rule of rows with files. `chosen` takes the time, and how many at most."""
-
-    return Rule(table, keeps, lambda now: len(chosen(now, None)), lambda now: remove(chosen(now, at_once)))
+def _delete_evidence(error_ids: Sequence[int]) -> None:
+    Evidence.objects.filter(error_id__in=error_ids).delete()
 
 
 def _old_matches(now: datetime) -> QuerySet[Match]:
@@ -190,8 +167,6 @@ def _delete_matches(now: datetime) -> int:
         with transaction.atomic():
             match = _old_matches(now).select_for_update(skip_locked=True).filter(pk=match_id).first()
             if match is not None:
-                evidence.remove(list(Evidence.objects.filter(error__match=match)))
-                match_logs.remove(list(MatchArchive.objects.filter(match=match)))
                 match.delete()
                 deleted += 1
     return deleted

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from scraping import jobs
-from scraping.configuration import policies
-from scraping.matches import endings, importance, lifecycle, match_logs
-from scraping.models import Match
+from scraping.matches import endings, importance, match_logs
+from scraping.models import Match, match_key
 from victoryline.lib import bulk_sql
 from victoryline.lib.availability import DATABASE_AWAY
 
@@ -21,6 +20,9 @@ logger = logging.getLogger(__name__)
 MAX_AGE_SECONDS = 2**31 - 1  # the largest number of the column
 MATCH_LOGS_AT_ONCE = 2  # writing one takes a moment, and the other steps wait
 MATCH_LOGS_TRIED = 10  # so that a few that cannot be written leave a turn to the others
+_WRITE_AGES = bulk_sql.with_columns(
+    Match, "UPDATE {table} SET {data_freshness_seconds} = v.column2 FROM (VALUES {{rows}}) AS v WHERE {id} = v.column1"
+)
 
 _are_rules_applied = False  # to all known matches, since the start of this process
 
@@ -44,11 +46,7 @@ def write_data_ages(now: datetime) -> int:
         ]
         if not rows:
             return 0
-        return bulk_sql.execute_rows(
-            """UPDATE scraping_match SET data_freshness_seconds = v.column2 FROM (VALUES {rows}) AS v
-               WHERE scraping_match.id = v.column1""",
-            rows,
-        )
+        return bulk_sql.execute_rows(_WRITE_AGES, rows)
 
 
 def apply_importance_rules(now: datetime) -> int:
@@ -60,7 +58,7 @@ def apply_importance_rules(now: datetime) -> int:
     _are_rules_applied = True
     if changed:
         logger.info(
-            "%d matches matter more or less than before, by the rules in %s",
+            "The importance of %d matches has changed, by the rules in %s",
             changed,
             importance.path().name,
             extra={"action": "importance_followed", "changed": changed},
@@ -87,11 +85,6 @@ def close_finished_jobs(now: datetime) -> int:
     return len(closed)
 
 
-def settle_ended_matches(now: datetime) -> int:
-    """Reads each match that has ended as a whole once more and checks that nothing is missing."""
-    return len(endings.settle_ended(now))
-
-
 def write_match_logs(now: datetime) -> int:
     """Writes the logs of settled matches, again after a correction; a few at a time.
 
@@ -105,15 +98,11 @@ def write_match_logs(now: datetime) -> int:
         except DATABASE_AWAY:
             raise
         except Exception:
-            extra = {"action": "match_log_failed", "match_id": match_id}
-            logger.exception("The record of match %s could not be made", match_id, extra=extra)
+            key = match_key(match_id)
+            extra = {"action": "match_log_failed", "match_id": key}
+            logger.exception("The log file of %s could not be written", key, extra=extra)
             continue
         written += is_written
         if not is_written or written >= MATCH_LOGS_AT_ONCE:
             break
     return written
-
-
-def archive_old_matches(now: datetime) -> int:
-    """Archives matches that were completed long ago: no longer polled, still served."""
-    return lifecycle.archive(before=now - timedelta(hours=policies.current().archive_after_hours))

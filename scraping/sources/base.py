@@ -89,6 +89,10 @@ class Adapter:
         """Returns the requests that depend on a response, such as its number of pages; same names replace the first."""
         return ()
 
+    def needs_page(self, reading: Reading) -> bool:
+        """Returns whether the cached page lacks facts that the page has by now; it is then fetched again at once."""
+        return False
+
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Returns the requests that need no token. `parse` makes a partial state of their responses."""
         return ()

@@ -1,14 +1,14 @@
 """Cricket that several sources share: ball codes, events of deliveries, texts of breaks and results.
 
-Two wickets may fall with one ball where the source has room for one. The score shows that there were two. The named one
-keeps the number that the score gives it, whatever part of the list was read; the other gets the number before it, so
-that the count of wickets has no gap.
+Two wickets may fall with one ball (a dismissal, and the next batter is timed out) where the source's list of balls has
+room for one. The score shows that there were two, and the fall of wickets names both by number. Without it the named
+one is the first, except for a batter who was timed out or retired, and the other has no name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -21,10 +21,13 @@ _CODE_TOKEN = re.compile(r"(\d{1,2})?(wd|nb|lb|pen|b|w|\^\d)(\d{1,2})?|(\d{1,2})
 _CODE_KINDS = (("w", "wicket"), ("^", "wicket"), ("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"), ("b", "bye"))
 KIND_BY_RUNS = {0: "dot", 4: "four", 6: "six"}
 UNNAMED_WICKET = "another wicket fell with this ball; the source names one"
+_AFTER_THE_BALL = re.compile(r"timed[ -]out|retired", re.IGNORECASE)
+Fallen = Mapping[tuple[int, int], tuple[str, str]]  # player and manner by innings and number of the wicket
+NONE_FALLEN: Fallen = {}
 OTHER_SIDE: dict[Side, Side] = {"team_a": "team_b", "team_b": "team_a"}
 ALL_OUT = 10
 _PHASES = tuple(
-    (re.compile(pattern, re.IGNORECASE), phase)
+    (re.compile(pattern, re.IGNORECASE | re.ASCII), phase)
     for pattern, phase in (
         (r"inn(?:ing)?s? break|end of (?:the )?inn|between innings", Phase.INNINGS_BREAK),
         (r"\blunch\b|\bdinner\b|\bsupper\b", Phase.LUNCH),
@@ -50,7 +53,8 @@ _TOSS_WON = re.compile(
     re.IGNORECASE,
 )
 _PART_OF_MATCH = re.compile(
-    r"\bday \d|for the day|day's play|\bsession\b|\bstumps\b|innings abandon|\bneeds?\b", re.IGNORECASE
+    r"\bday \d|for the day|day's play|\bsession\b|\bstumps\b|innings abandon|\bneeds?\b",
+    re.IGNORECASE | re.ASCII,
 )
 
 
@@ -180,34 +184,55 @@ def last_event_of(events: Iterable[Event]) -> LastEvent | None:
     return newest.as_last_event() if newest is not None else None
 
 
-def with_unnamed_wickets(events: Iterable[Event]) -> list[Event]:
-    """Adds unnamed wickets where the previous ball is known. `events` are oldest first, a dismissal after its ball."""
+def with_unnamed_wickets(events: Iterable[Event], fallen: Fallen = NONE_FALLEN) -> list[Event]:
+    """Adds the other wickets of a ball, and numbers all of them.
+
+    `events` are oldest first, a dismissal after its ball.
+    """
     found: list[Event] = []
     ball = before = None
     for event in events:
         if event.slot.startswith("b:"):
             before, ball = ball, event
-        elif event.kind == "dismissal" and ball is not None:
-            found += _unnamed_wickets(event, _wickets_of_ball(ball, before) - 1)
-        found.append(event)
+        if event.kind == "dismissal" and ball is not None and event.id == f"{ball.id}:w":
+            found += _all_wickets(event, _wickets_of_ball(ball, before), fallen)
+        else:
+            found.append(event)
     return found
 
 
-def _unnamed_wickets(named: Event, count: int) -> list[Event]:
-    number = named.detail.get("wicket")
-    if not isinstance(number, int) or named.innings is None:
-        return []
-    return [
-        named.model_copy(
-            update={
-                "id": f"{named.id}{place + 1}"[:120],
-                "slot": event_keys.wicket(named.innings, number - place),
-                "description": UNNAMED_WICKET,
-                "detail": {"player": "", "text": UNNAMED_WICKET, "wicket": number - place},
-            }
-        )
-        for place in range(min(count, number - 1), 0, -1)
-    ]
+def _all_wickets(named: Event, count: int, fallen: Fallen) -> list[Event]:
+    """Returns the wickets of a ball in their order. `count`: how many fell by the scores, 0 where it is unknown."""
+    last, innings, player = named.detail.get("wicket"), named.innings, named.detail.get("player")
+    if not isinstance(last, int) or innings is None:
+        return [named]
+    first = max(last - max(count, 1) + 1, 1)
+    by_name = {number: fallen[innings, number][0] for number in range(1, last + 1) if (innings, number) in fallen}
+    if count == 0 and player and by_name.get(last - 1) == player:
+        first = last - 1  # the ball before is not on the list; the fall of wickets shows that two fell
+    stated = (number for number in range(first, last + 1) if player and by_name.get(number) == player)
+    is_last = _AFTER_THE_BALL.search(str(named.detail.get("text")))
+    own = next(stated, last if is_last else first)
+    others = [number for number in range(first, last + 1) if number != own]
+    wickets = [_numbered(named, innings, own)]
+    wickets += [_another(named, innings, number, place, fallen) for place, number in enumerate(others, start=2)]
+    return sorted(wickets, key=lambda one: one.detail["wicket"] or 0)
+
+
+def _numbered(named: Event, innings: int, number: int) -> Event:
+    detail = named.detail | {"wicket": number}
+    return named.model_copy(update={"slot": event_keys.wicket(innings, number), "detail": detail})
+
+
+def _another(named: Event, innings: int, number: int, place: int, fallen: Fallen) -> Event:
+    player, manner = fallen.get((innings, number), ("", UNNAMED_WICKET))
+    update = {
+        "id": f"{named.id}{place}"[:120],
+        "slot": event_keys.wicket(innings, number),
+        "description": parsing.text(f"{player} {manner}") or UNNAMED_WICKET,
+        "detail": {"player": player, "text": manner, "wicket": number},
+    }
+    return named.model_copy(update=update)
 
 
 def _wickets_of_ball(ball: Event, before: Event | None) -> int:
@@ -233,4 +258,4 @@ def _follows(ball: Event, before: Event) -> bool:
 
 def _wickets_after(ball: Event) -> int | None:
     _, _, wickets = str(ball.detail.get("score") or "").partition("/")
-    return int(wickets) if wickets.isdecimal() else None
+    return int(wickets) if parsing.is_number(wickets) else None

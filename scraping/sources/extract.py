@@ -1,4 +1,4 @@
-"""Extracts values by selectors, from the text of a page or, with the script below, from an open page.
+"""Extracts values by selectors, from the text of a page or, with extract.js, from an open page.
 
 Both return the same JSON: {"fields": {name: hit}, "rows": {name: hit and the hits of its cells}}, where a hit is
 {"by": index of the selector, "values": [...]}, or null where no selector found anything.
@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from cssselect import HTMLTranslator
@@ -25,61 +26,7 @@ from scraping.sources.layout import Layout, query_of
 MAX_ROWS = 2000
 _SPACE = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
-# A function of the plan; one call answers everything. Never throws: a selector that a browser does not know finds
-# nothing.
-SCRIPT = r"""(plan) => {
-  const tidy = (text) => (text || "").replace(/[ \t\n\r\f\v\u00a0]+/g, " ").replace(/^ | $/g, "");
-  const nodes = (root, query) => {
-    try {
-      if (!query.is_xpath) {
-        return Array.from(root.querySelectorAll(root === document ? query.text : ":scope " + query.text));
-      }
-      const type = XPathResult.ORDERED_NODE_SNAPSHOT_TYPE;
-      const found = document.evaluate(query.text, root, null, type, null);
-      return Array.from({ length: found.snapshotLength }, (_, place) => found.snapshotItem(place));
-    } catch (error) {
-      return [];
-    }
-  };
-  const values = (root, query) => {
-    const all = nodes(root, query);
-    if (!query.attribute) return all.map((node) => tidy(node.nodeType === 2 ? node.value : node.textContent));
-    return all.filter((node) => node.hasAttribute && node.hasAttribute(query.attribute))
-      .map((node) => tidy(node.getAttribute(query.attribute)));
-  };
-  const first = (queries, read) => {
-    let empty = null;
-    for (let by = 0; by < queries.length; by += 1) {
-      const found = read(queries[by]);
-      if (found.some((value) => value)) return { by, values: found.map((value) => value || "") };
-      if (empty === null && found.some((value) => value !== null)) {
-        empty = { by, values: found.map((value) => value || "") };
-      }
-    }
-    return empty;
-  };
-  const table = (rows) => {
-    for (let by = 0; by < rows.queries.length; by += 1) {
-      const found = nodes(document, rows.queries[by]).filter((node) => node.nodeType === 1);
-      if (!found.length) continue;
-      const cells = {};
-      for (const [name, queries] of Object.entries(rows.cells)) {
-        cells[name] = first(queries, (query) => found.map((row) => {
-          const inside = values(row, query);
-          return inside.length ? inside[0] : null;
-        }));
-      }
-      return { by, count: found.length, cells };
-    }
-    return null;
-  };
-  const answer = { fields: {}, rows: {} };
-  for (const [name, queries] of Object.entries(plan.fields)) {
-    answer.fields[name] = first(queries, (query) => values(document, query));
-  }
-  for (const [name, rows] of Object.entries(plan.rows)) answer.rows[name] = table(rows);
-  return answer;
-}"""
+SCRIPT = Path(__file__).with_suffix(".js").read_text()
 
 
 @lru_cache(maxsize=64)
@@ -172,8 +119,8 @@ class Extracted:
     def rows(self, name: str) -> list[dict[str, str]]:
         table = self._table(name)
         count = parsing.integer(table.get("count")) or 0
-        if not 0 <= count <= MAX_ROWS:  # a page may say anything; what it says is not made room for
-            raise SchemaBreak(f"the page says that {name} has {count} rows; no more than {MAX_ROWS} are believed")
+        if not 0 <= count <= MAX_ROWS:  # the number comes from the page, so it is not trusted
+            raise SchemaBreak(f"the page says that {name} has {count} rows; at most {MAX_ROWS} are read")
         columns = {}
         for cell, hit in parsing.mapping(table.get("cells")).items():
             values = parsing.mapping(hit).get("values")
@@ -196,10 +143,15 @@ class Extracted:
         lost = [one.name for one in self.layout.fields if one.is_required and not self._hit(one.name)]
         if lost:
             tried = "; ".join(f"{name} (tried {', '.join(selectors[name])})" for name in lost)
-            raise LayoutChanged(f"not on the page: {tried}", url=url, evidence=html[: parsing.EVIDENCE_CHARACTERS])
+            raise LayoutChanged(
+                f"not on the page: {tried}",
+                url=url,
+                evidence=html[: parsing.EVIDENCE_CHARACTERS],
+                selector=", ".join(selector for name in lost for selector in selectors[name]),
+            )
 
     def _hit(self, name: str) -> Mapping[str, Any]:
-        """Returns what was found of a field; empty where its element is not on the page."""
+        """Returns the hit of a field; empty where its element is not on the page."""
         return parsing.mapping(parsing.mapping(self.found.get("fields")).get(name))
 
     def _table(self, name: str) -> Mapping[str, Any]:

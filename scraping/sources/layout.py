@@ -43,7 +43,7 @@ class Rows:
 class Layout:
     fields: tuple[Field, ...] = ()
     rows: tuple[Rows, ...] = ()
-    pulse: str = ""  # the field that moves as long as the page is kept fresh, even when nothing happens
+    pulse: str = ""  # the field that changes as long as the page receives updates, also while the score does not
     own: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a source's own selectors by name, in place of those above
 
     def named(self) -> dict[str, tuple[str, ...]]:
@@ -97,7 +97,7 @@ def selector_problem(selectors: object, layouts: Sequence[Layout]) -> str:
 
 def _xpath_problem(text: str) -> str:
     if _PREFIXED.search(text):
-        return "browsers know no functions with a prefix"
+        return "browsers have no functions with a prefix"
     try:
         page = Selector(text="<html></html>")
         page.xpath(text)

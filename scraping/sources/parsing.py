@@ -9,18 +9,28 @@ Bot challenges and errors that arrive with status 200.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, date, datetime
 from functools import lru_cache, wraps
 from html import unescape
 from typing import Any, TypeVar, cast
+from urllib.parse import urljoin
 
 import orjson
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from scraping.errors import Challenged, Drift, PayloadRejected, SchemaBreak, error_for_status
-from scraping.payloads import DiscoveredMatch, Innings, Integrity, Lineup, UnrecognizedValue
+from scraping.errors import (
+    Challenged,
+    Drift,
+    LayoutChanged,
+    PayloadRejected,
+    SchemaBreak,
+    ScrapingError,
+    error_for_status,
+)
+from scraping.payloads import DiscoveredMatch, Innings, UnrecognizedValue
 from scraping.readings import Document, Reading
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -40,6 +50,14 @@ def rows(value: Any) -> list[Mapping[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
+def joined(base_url: str, link: str) -> str:
+    """Returns the address of a link on a page; empty where it is none, such as `//[`."""
+    try:
+        return urljoin(base_url, link)
+    except ValueError:
+        return ""
+
+
 def text(value: Any, limit: int = 500) -> str:
     """Returns a string or number as trimmed text, without NUL characters, which PostgreSQL refuses."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -52,6 +70,11 @@ def plain(value: Any, limit: int = 500) -> str:
     if not isinstance(value, str):
         return text(value, limit)
     return text(_SPACE.sub(" ", unescape(_TAG.sub(" ", value))), limit)
+
+
+def is_number(value: str) -> bool:
+    """Returns whether a text consists of the digits 0 to 9, and of no other script's digits."""
+    return value.isascii() and value.isdigit()
 
 
 def integer(value: Any) -> int | None:
@@ -85,6 +108,7 @@ def iso_moment(value: Any) -> datetime | None:
         return None
 
 
+LIST_ROW = "list[]"  # the path of a row of a list that could not be read
 MAX_UNRECOGNIZED = 40  # of one reading
 _unrecognized: ContextVar[list[UnrecognizedValue] | None] = ContextVar("unrecognized", default=None)
 
@@ -112,13 +136,36 @@ def validated(kind: type[T], data: Any, *, schema: str, url: str = "", path: str
     Example: `sofascore.event.v1: event.status.type (missing)`.
     """
     if data is None and path:
-        raise SchemaBreak(f"{schema}: {path} (field required)", url=url)
+        raise SchemaBreak(f"{schema}: {path} (field required)", url=url, selector=path)
     try:
         return cast("T", _validator(kind).validate_python(data))
     except ValidationError as error:
         places = [((path, *one["loc"]) if path else one["loc"], one["msg"]) for one in error.errors()[:5]]
         broken = [f"{path_of(place)} ({message.lower()})" for place, message in places]
-        raise SchemaBreak(f"{schema}: {'; '.join(broken)}", url=url, evidence=str(data)[:2000]) from error
+        paths = ", ".join(path_of(place) for place, _ in places)
+        message = f"{schema}: {'; '.join(broken)}"
+        raise SchemaBreak(message, url=url, evidence=str(data)[:2000], selector=paths) from error
+
+
+def readable_rows(kind: type[T], path: str) -> BeforeValidator:
+    """Declares a list in which a row that cannot be read costs that row only; it is noted as `path[]`."""
+
+    def readable(listed: Any) -> Any:
+        found = []
+        for row in listed if isinstance(listed, list) else ():
+            try:
+                found.append(_validator(kind).validate_python(row))
+            except ValidationError as error:
+                first = error.errors()[0]
+                note_unrecognized(f"{path}[]", f"{path_of(first['loc'])} ({first['msg'].lower()})")
+        return found if isinstance(listed, list) else listed
+
+    return BeforeValidator(readable)
+
+
+def has_noted(path: str) -> bool:
+    """Returns whether a value at this path has been noted in the current reading."""
+    return any(one.path == path for one in _unrecognized.get() or ())
 
 
 def path_of(location: tuple[int | str, ...]) -> str:
@@ -152,10 +199,24 @@ def parses(method: MethodT) -> MethodT:
             raise PayloadRejected(f"{error.title}: {where} is {shown}: {first['msg']}", url=reading.ref.url) from error
         finally:
             _unrecognized.reset(token)
-        has_unknown = unknown and isinstance(result, BaseModel)
-        return result.model_copy(update={"unknown": tuple(unknown)}) if has_unknown else result
+        if unknown and isinstance(result, BaseModel):
+            return result.model_copy(update={"unknown": tuple(unknown)})
+        for one in unknown:  # a list of matches has no field for them
+            note_unrecognized(one.path, one.value)
+        return result
 
     return cast("MethodT", wrapped)
+
+
+@contextmanager
+def noting_unrecognized() -> Iterator[list[UnrecognizedValue]]:
+    """Collects what parse methods that return lists have noted meanwhile."""
+    unknown: list[UnrecognizedValue] = []
+    token = _unrecognized.set(unknown)
+    try:
+        yield unknown
+    finally:
+        _unrecognized.reset(token)
 
 
 def note_unrecognized(path: str, value: object) -> None:
@@ -187,6 +248,21 @@ def raise_if_challenge(html: str, url: str) -> None:
     """Raises Challenged if the page is a bot challenge."""
     if is_challenge(html):
         raise Challenged("the page is a bot challenge", url=url, evidence=html[:2000])
+
+
+def asks_for_proof(document: Document) -> bool:
+    """Returns whether a refusal is a bot challenge: a page, or an error in JSON that names it."""
+    try:
+        json_body(document)
+    except ScrapingError as error:
+        return isinstance(error, Challenged)
+    return False
+
+
+def layout_changed(message: str, html: str, url: str) -> LayoutChanged:
+    """Returns the error for a page without the expected data; raises Challenged if the page is a bot challenge."""
+    raise_if_challenge(html, url)
+    return LayoutChanged(message, url=url, evidence=html[:EVIDENCE_CHARACTERS])
 
 
 def next_data(html: str) -> Any:
@@ -232,18 +308,18 @@ def unique_matches(
 ) -> list[DiscoveredMatch]:
     """Returns each match of a list once; `match_of` returns None for a row that is no match of this source.
 
-    A row that cannot be read costs that row only, and is counted. Where no row can be read, or with `is_strict` already
-    the first time, the error is raised.
+    A row that cannot be read, for whatever reason, costs that row only, and is noted. Where no row can be read, or with
+    `is_strict` already the first time, the error is raised.
     """
     found: dict[str, DiscoveredMatch] = {}
     broken: Exception | None = None
     for row in rows:
         try:
             match = match_of(row)
-        except (Drift, ValidationError) as failure:
+        except Exception as failure:  # also one of ours: the other matches of the list must be found
             if is_strict:
                 raise
-            note_unrecognized("a row of the list", failure)
+            note_unrecognized(LIST_ROW, failure if isinstance(failure, Drift) else repr(failure))
             broken = failure
             continue
         if match is not None:
@@ -260,9 +336,3 @@ def starting_on(day: date, matches: Iterable[DiscoveredMatch]) -> list[Discovere
 
 def has_play(innings: Iterable[Innings]) -> bool:
     return any(one.runs or one.wickets or one.overs != "0.0" for one in innings)
-
-
-def lineup_integrity(lineups: Sequence[Lineup]) -> Integrity:
-    """Returns the integrity of line-ups: a side with fewer than eleven starters is missing."""
-    missing = tuple(f"lineups.{one.side}.starters" for one in lineups if one.is_xi_missing)
-    return Integrity(missing_fields=missing, null_field_rate=len(missing) / 2)

@@ -98,7 +98,7 @@ def _event_fields(payload: Payload) -> dict[str, bool]:
 
     One event that has a field is enough: not every kind of event has every field.
     """
-    found = {"events": "events" not in payload.integrity.missing_fields}
+    found = {"events": not payload.lacks_events}
     if payload.state.sport is Sport.CRICKET:
         if not any(one.runs or one.wickets or one.overs != "0.0" for one in payload.state.innings):
             return {}

@@ -22,7 +22,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from scraping.models import Source, SourceDay, UnknownValue
-from scraping.payloads import Figures, Lineups, Payload
+from scraping.payloads import Parsed, Payload
 from scraping.policies.drift import BUCKET_SECONDS
 from scraping.readings import Reading, ReadMode
 from scraping.signals import read_mode_changed
@@ -145,7 +145,7 @@ class ReadStats:
         self.unknown(source, payload)
         null_rates.put(f"{source}_{payload.source_event_id}", integrity.null_field_rate)
 
-    def unknown(self, source: str, read: Payload | Lineups | Figures) -> None:
+    def unknown(self, source: str, read: Parsed) -> None:
         with self._lock:
             for one in read.unknown:
                 key = source, read.payload_schema, one.path, one.value

@@ -53,8 +53,10 @@ class Engine:
         keeper: OutageKeeper | None = None,
         disk: DiskGuard | None = None,
         read_stats: ReadStats | None = None,
+        log_unchanged_every: int = 0,
     ) -> None:
         self.worker_id = worker_id
+        self.log_unchanged_every = log_unchanged_every  # see attempt_log
         self.keeper = keeper
         self.matches = keeper.matches if keeper is not None else PolledMatches()
         self.disk = disk
@@ -67,13 +69,15 @@ class Engine:
         self._held: dict[tuple[int, int], HeldTask] = {}  # by task and fence
         self._lock = threading.Lock()
 
-    def reload_policies(self) -> bool:
-        """Takes over a changed configuration file; returns whether it had changed. Called for new scrapers too."""
+    def reload_policies(self) -> None:
+        """Takes over a changed configuration file. Called for new scrapers too."""
         configured_policies.reload()
-        if configured_policies.current() is self._configured:
-            return False
-        self.policies = self._configured = configured_policies.current()
-        return True
+        if configured_policies.current() is not self._configured:
+            self.policies = self._configured = configured_policies.current()
+
+    def shows_unchanged(self, unchanged_polls: int) -> bool:
+        """Returns whether the log has a line for this unchanged poll of a match: one of so many."""
+        return self.log_unchanged_every > 0 and unchanged_polls % self.log_unchanged_every == 0
 
     @property
     def takes_work(self) -> bool:
@@ -152,6 +156,7 @@ class TrafficBudgets:
 def load_source(claim: Claim, engine: Engine) -> Source:
     """Returns the source of a task. Raises BreakerOpen if its breaker is open."""
     source = Source.objects.select_related("breaker").get(pk=claim.source_id)
+    bind_contextvars(source=source.key)
     breakers.guard(claim.task_id, source, policies=engine.policies, now=timezone.now())
     return source
 
@@ -163,8 +168,13 @@ def load_target(claim: Claim, engine: Engine) -> tuple[MatchRef, Target]:
     return ref, target_of(claim, ref, engine)
 
 
+def bind_match(ref: MatchRef) -> None:
+    """Names the match on every further log line of this attempt."""
+    bind_contextvars(match_id=ref.key, source=ref.source.key, source_event_id=ref.source_event_id)
+
+
 def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
-    bind_contextvars(match_id=ref.key)
+    bind_match(ref)
     # The scraper was replaced (see scrapers.restart) or is unhealthy.
     is_unhealthy = ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNHEALTHY
     is_fresh = is_unhealthy or (bool(ref.read_mode_since) and not ref.read_mode)

@@ -1,6 +1,8 @@
 """Writes a failed attempt: error row, breaker, scraper counters, and the retry, dead letter or completion.
 
-One transaction, fenced like a success: an attempt that lost its lease writes nothing.
+Guards against a failure that is counted twice, or in part: all of it is one transaction, fenced like a success, so
+that an attempt that lost its lease writes nothing. What follows is in one table (`errors.ERROR_RULES`) and in pure
+policies (`policies.retry`, `breaker`, `drift`); this module applies their decisions.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ from scraping.errors import (
     StoreAway,
 )
 from scraping.journal import Claim, FailureNote, error_log, evidence
-from scraping.journal.error_log import class_of, storable, type_of
+from scraping.journal.error_log import class_of, code_of, storable, type_of
 from scraping.matches import late_updates, lifecycle, poll_times, scrapers
 from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
-from scraping.payloads import Resource
+from scraping.payloads import Resource, Status
 from scraping.policies.breaker import OPEN, BreakerView
 from scraping.policies.drift import DriftPolicy
 from scraping.policies.retry import Complete, Dead, Decision, Failure, Retry, Skip, decide
@@ -38,9 +40,11 @@ from scraping.policies.source_breaker import has_drifted
 from scraping.readings import evidence_of
 from scraping.recovery import breakers
 from scraping.signals import layout_lost, source_lost
+from scraping.worker import attempt_log
 from scraping.worker.engine import Engine
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
+from victoryline.lib.statements import statement_of
 
 logger = logging.getLogger(__name__)
 _chance = random.SystemRandom()
@@ -50,7 +54,7 @@ EXTRA_RESOURCES = (Resource.LINEUPS, Resource.FIGURES)  # a source without these
 def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
     """Returns False if the failure could not be written because the database is unreachable."""
     if isinstance(error, DATABASE_AWAY):
-        error = StoreAway(f"the database did not accept it: {error}")
+        error = _store_away(error)
         close_old_connections()
     try:
         _record(claim, error, engine=engine, now=timezone.now())
@@ -62,9 +66,15 @@ def record(claim: Claim, error: Exception, *, engine: Engine) -> bool:
         logger.error(  # noqa: TRY400 - the stack of a refusing database explains nothing
             "Task %s failed and the failure could not be written; its lease will expire and it will be tried again",
             claim.task_id,
-            extra={"action": "failure_not_written", "error_message": str(refused)},
+            extra={"action": "failure_not_written", "error_message": str(refused), **statement_of(refused)},
         )
     return True
+
+
+def _store_away(cause: Exception) -> StoreAway:
+    error = StoreAway(f"the database did not accept it: {cause}")
+    error.__cause__ = cause
+    return error
 
 
 def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) -> None:
@@ -72,7 +82,10 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     refs = MatchRef.objects.select_related("match", "source__breaker")
     ref = refs.get(pk=claim.ref_id) if claim.ref_id else None
     retry_after = error.retry_after_seconds if isinstance(error, ScrapingError) else None
-    failure = Failure(class_of(error), storable(str(error)), claim.attempt, claim.charged_attempts, retry_after)
+    is_live = ref is not None and ref.match.status == Status.LIVE
+    failure = Failure(
+        class_of(error), storable(str(error)), claim.attempt, claim.charged_attempts, retry_after, is_live
+    )
     decision = decide(failure, engine.policies.retry_for(source), now, _chance)
     note = _note(claim, error, engine, ref, now)
     report = _report(claim, error, source, ref, now)
@@ -99,7 +112,7 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     if failure.error_class not in OUR_FAULTS:
         is_bad = failure.error_class in SOURCE_FAULTS
         engine.outcomes.count(claim.source_id, is_bad=is_bad, is_retry=claim.is_retry, now=now)
-    _log(error, decision, ref.key if ref else f"{source.key}'s list of matches")
+    attempt_log.failed(claim, report, decision, note.stage)
 
 
 def _update_breakers(
@@ -164,7 +177,14 @@ def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engin
             why,
             ref.source.key,
             drift.retry_seconds / 60,
-            extra={"action": "source_lost", "match_id": ref.key, "source": ref.source.key, "failures": failures},
+            extra={
+                "action": "source_lost",
+                "match_id": ref.key,
+                "source": ref.source.key,
+                "failures": failures,
+                "url": ref.url,
+                "selector": error.selector if isinstance(error, ScrapingError) else "",
+            },
         )
     source_lost.send_robust(sender=Source, source_id=ref.source_id, failures=failures, reason=why)
     return True
@@ -236,7 +256,8 @@ def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None, 
         stage = Stage.CAPTURED  # read but not parsed: the reader does both in one step
     document: dict[str, Any] = {
         "error_class": class_of(error).value,
-        "error_type": type_of(error),
+        "error_type": type_of(error).value,
+        "error_code": code_of(error),
         "message": storable(str(error), 2000),
         "stage": stage.value,
         "attempt": claim.attempt,
@@ -251,7 +272,7 @@ def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None, 
         document["stack_trace"] = storable("".join(traceback.format_exception(error))[-4000:])
     return FailureNote(
         error_class=class_of(error),
-        error_type=type_of(error),
+        error_type=type_of(error).value,
         reason=storable(str(error)) or type(error).__name__,
         stage=stage,
         error=document,
@@ -265,6 +286,8 @@ def _report(
     scraper = scrapers.active(ref) if ref else None
     return error_log.ErrorReport(
         source_id=source.pk,
+        match_key=ref.key if ref else "",
+        where=ref.key if ref else f"{source.key}'s list of matches",
         error=error,
         operation=claim.resource.value,
         attempt=claim.attempt,
@@ -274,34 +297,4 @@ def _report(
         scraper_id=scraper.pk if scraper else None,
         url=ref.url if ref else source.base_url,
         names=(ref.match.team_a, ref.match.team_b, ref.match.title, ref.source_event_id) if ref else (),
-    )
-
-
-def _log(error: Exception, decision: Decision, where: str) -> None:
-    match decision:
-        case Retry(at=at):
-            level, then = logging.WARNING, f"next attempt at {at:%H:%M:%S} UTC"
-        case Dead():
-            level, then = (
-                logging.ERROR,
-                f"dead letter. {ERROR_RULES[class_of(error)].advice} Then retry it in the admin",
-            )
-        case Complete():
-            level, then = logging.INFO, "the match is taken as completed"
-        case Skip():
-            level, then = logging.ERROR, f"skipped. {ERROR_RULES[class_of(error)].advice}"
-    logger.log(
-        level,
-        "Reading %s failed (%s): %s; %s",
-        where,
-        type_of(error),
-        error,
-        then,
-        exc_info=error if class_of(error) is ErrorClass.BUG else None,
-        extra={
-            "action": "attempt_failed",
-            "match_id": where,
-            "error_type": type_of(error),
-            "error_message": str(error)[:500],
-        },
     )

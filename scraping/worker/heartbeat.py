@@ -1,5 +1,6 @@
 """The heartbeat thread, which extends leases and writes the worker's row; and the signs of life for the watchdog.
 
+Guards against tasks that wait for a dead worker: a lease lasts a few seconds longer than the heartbeats of its worker.
 A thread and not a coroutine, so that a blocked event loop does not cost the worker its tasks; and so that a process
 which is stopped or killed sends no heartbeat at all, and loses them.
 """
@@ -13,6 +14,7 @@ import os
 import queue
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -25,7 +27,7 @@ from django.utils import timezone
 from scraping import journal
 from scraping.browser.host import Replacement
 from scraping.browser.memory_guard import MemoryGuard
-from scraping.browser.processes import TreeMemory, free_memory_bytes
+from scraping.browser.processes import TreeMemory, free_memory_bytes, private_memory_bytes
 from scraping.browser.sessions import Sessions
 from scraping.models import Worker
 from scraping.signals import browser_replaced
@@ -51,6 +53,7 @@ class Heartbeat(threading.Thread):
         memory: MemoryGuard | None = None,
         tokens: TokenWatch | None = None,
         commands: CommandRunner | None = None,
+        renderers: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         super().__init__(name="heartbeat", daemon=True)
         self._engine = engine
@@ -59,6 +62,7 @@ class Heartbeat(threading.Thread):
         self._memory = memory
         self._tokens = tokens
         self._commands = commands
+        self._renderers = renderers  # process of each open page's renderer, by match
         self._session_rows = SessionRows(sessions, worker_id=engine.worker_id)
         self._every_seconds = every_seconds
         self.pulse = Pulse()
@@ -66,6 +70,7 @@ class Heartbeat(threading.Thread):
         self._launches: queue.SimpleQueue[Replacement] = queue.SimpleQueue()
         self._process = psutil.Process()
         self._cpu_seconds: dict[int, float] = {}
+        self._cpu_percents: dict[int, float] = {}
         self._measured_at = 0.0
         self._peak_bytes = 0
         self._started_at = timezone.now()
@@ -123,6 +128,7 @@ class Heartbeat(threading.Thread):
                 reason=launch.reason,
                 seconds=launch.seconds,
                 cause=launch.cause.value,
+                **launch.as_metadata(),
             )
 
     def _write_row(self, now: datetime, active_tasks: int, is_last: bool) -> None:
@@ -147,6 +153,7 @@ class Heartbeat(threading.Thread):
                 "peak_memory_bytes": self._peak_bytes,
                 "free_memory_bytes": free,
                 "cpu_percent": self._cpu_percent(now),
+                "renderers": self._renderer_figures(),
                 "process_count": processes,
                 "context_count": self._sessions.context_count,
                 "page_count": self._sessions.page_count,
@@ -163,10 +170,23 @@ class Heartbeat(threading.Thread):
             except psutil.Error:
                 continue
             seconds[process.pid] = times.user + times.system
-        spent = sum(value - self._cpu_seconds.get(pid, value) for pid, value in seconds.items())
         elapsed = now.timestamp() - self._measured_at
+        factor = 100 / elapsed if 0 < elapsed < 3600 else 0.0
+        self._cpu_percents = {
+            pid: factor * (value - self._cpu_seconds.get(pid, value)) for pid, value in seconds.items()
+        }
         self._cpu_seconds, self._measured_at = seconds, now.timestamp()
-        return round(100 * spent / elapsed, 1) if 0 < elapsed < 3600 else 0.0
+        return round(sum(self._cpu_percents.values()), 1)
+
+    def _renderer_figures(self) -> dict[str, tuple[int, float]]:
+        """Returns memory in bytes and CPU in percent of each open page, by match. Pages of one renderer share them."""
+        pids = {key: pid for key, pid in self._renderers().items() if pid in self._cpu_percents}
+        pages = Counter(pids.values())
+        memory = {pid: private_memory_bytes(pid) for pid in pages}
+        return {
+            key: (memory[pid] // pages[pid], round(self._cpu_percents[pid] / pages[pid], 2))
+            for key, pid in pids.items()
+        }
 
 
 def watch_worker(

@@ -28,6 +28,7 @@ from scraping.recovery import breakers
 from scraping.sources import adapter_for
 from scraping.sources.base import Adapter, ListPlan
 from scraping.worker.engine import Engine, load_source
+from scraping.worker.list_notes import ListNotes
 
 logger = logging.getLogger(__name__)
 
@@ -51,13 +52,16 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
         timeout_factor=claim.timeout_factor,
         visits_from=engine.traffic.visits_from(source.pk, timezone.now()),
     )
-    with evidence_from(reading):
+    notes = ListNotes(claim, source, engine)
+    with notes.of(reading):
         found = adapter.parse_list(reading, source.base_url)
-    fixtures, fixtures_at = _read_fixtures(source, adapter, engine, now=timezone.now())
+    fixtures, fixtures_at = _read_fixtures(source, adapter, engine, notes, now=timezone.now())
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
+    notes.store_evidence(now=now)
     with journal.finishing(claim, now=now):
         new = discovery.register(source, (*fixtures, *found), now=now, fixtures_at=fixtures_at)
+        notes.report()
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     if new:
         logger.info("%d new matches at %s", new, source.key, extra={"action": "matches_discovered"})
@@ -93,7 +97,7 @@ def _read_list(source: Source, plan: ListPlan, engine: Engine) -> Reading:
 
 
 def _read_fixtures(
-    source: Source, adapter: Adapter, engine: Engine, *, now: datetime
+    source: Source, adapter: Adapter, engine: Engine, notes: ListNotes, *, now: datetime
 ) -> tuple[list[DiscoveredMatch], datetime | None]:
     """Reads the fixtures of the coming days if they are due. Returns them with the time for the source's row.
 
@@ -107,7 +111,7 @@ def _read_fixtures(
     failed = 0
     for day in (now.date() + timedelta(days=number) for number in range(FIXTURE_DAYS)):
         try:
-            found += _read_day(source, adapter, engine, day, read)
+            found += _read_day(source, adapter, engine, notes, day=day, read=read)
         except Gone:  # the source has no list for a day without matches
             continue
         except ScrapingError as error:
@@ -122,7 +126,7 @@ def _read_fixtures(
 
 
 def _read_day(
-    source: Source, adapter: Adapter, engine: Engine, day: date, read: dict[PlanKey, list[Reading]]
+    source: Source, adapter: Adapter, engine: Engine, notes: ListNotes, *, day: date, read: dict[PlanKey, list[Reading]]
 ) -> list[DiscoveredMatch]:
     """`read`: the lists of the days before. A source with one list for all days is read once."""
     plan = adapter.fixture_plan(source.base_url, day)
@@ -132,7 +136,7 @@ def _read_day(
         read[key] = _read_lists(source, adapter, plan, engine, day)
     found: list[DiscoveredMatch] = []
     for reading in read[key]:
-        with evidence_from(reading):
+        with notes.of(reading):
             found += adapter.parse_fixtures(reading, source.base_url, day)
     return found
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from django.utils import timezone
-from structlog.contextvars import bind_contextvars
 
 from scraping import jobs, journal
 from scraping.errors import PayloadRejected, Transient
@@ -20,9 +19,10 @@ from scraping.matches.validate import check, check_same_match
 from scraping.models import MatchRef, Stage, SubmissionState, TaskState
 from scraping.payloads import Figures, Lineups, Payload, Sport, Status
 from scraping.reading.reader import Reader, Target
-from scraping.readings import Reading, Request, evidence_from
+from scraping.readings import Reading, Request, evidence_from, note_content, note_outcome
 from scraping.recovery import breakers
-from scraping.worker.engine import Engine, load_target
+from scraping.worker.attempt_log import SKIPPED
+from scraping.worker.engine import Engine, bind_match, load_target
 from victoryline.lib.crash import crash_point
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,9 @@ def scrape_full(claim: Claim, engine: Engine) -> None:
     now = timezone.now()
     with journal.finishing(claim, now=now):
         for payload in payloads:
-            attempt = ingest.Attempt(claim.worker_id, payload.captured_at, had_failures=claim.attempt > 1, now=now)
+            attempt = ingest.Attempt(
+                claim.worker_id, payload.captured_at, had_failures=claim.attempt > 1, now=now, clock=timezone.now
+            )
             ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
         crash_point("ingest.applied")
         jobs.refuse_half(ref.pk, payloads[-1])
@@ -90,7 +92,7 @@ def read_whole(reader: Reader, target: Target, *, is_enough: Callable[[Payload],
             raise PayloadRejected(
                 "only a part of the match could be read, and a job takes whole ones", url=target.ref.url
             )
-    state, must_have_events = payload.state, bool(payload.events or "events" in payload.integrity.missing_fields)
+    state, must_have_events = payload.state, bool(payload.events or payload.lacks_events)
     if state.sport is Sport.CRICKET:  # none before the first ball, or where the match was called off before it
         must_have_events |= any(one.runs or one.wickets or one.overs != "0.0" for one in state.innings)
     else:
@@ -122,6 +124,7 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
     found = _read_extra(claim, engine, target, requests, adapter.parse_lineups)
     now, refusal = timezone.now(), lineups.refusal_of(found, ref.match)
     state = TaskState.SKIPPED if refusal else TaskState.SUCCESS
+    note_outcome(SKIPPED if refusal else "read")
     with journal.finishing(claim, now=now, to_state=state, reason=refusal):
         stored = lineups.store(found, ref_id=ref.pk, now=now)
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
@@ -129,7 +132,7 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
         logger.info("Line-ups of %s: %s", ref.key, stored.refusal, extra={"action": "lineups_not_kept"})
     elif stored.changed_sides:
         sides = " and ".join(sorted(stored.changed_sides))
-        logger.info("Line-ups of %s: news of %s", ref.key, sides, extra={"action": "lineups_read"})
+        logger.info("Line-ups of %s changed: %s", ref.key, sides, extra={"action": "lineups_read"})
 
 
 def scrape_figures(claim: Claim, engine: Engine) -> None:
@@ -155,6 +158,7 @@ def _read_extra(
         check_same_match(found, expected_id=target.ref.source_event_id)
     engine.progress(claim, Stage.VALIDATED)
     engine.read_stats.unknown(target.site.key, found)
+    note_content(found.payload_schema)
     return found
 
 
@@ -162,7 +166,7 @@ def write_submissions(claim: Claim, engine: Engine) -> None:
     """Validates and ingests the payloads that were submitted for a match, in their order. Reads nothing."""
     assert claim.ref_id is not None
     ref = MatchRef.objects.select_related("source").get(pk=claim.ref_id)
-    bind_contextvars(match_id=ref.key)
+    bind_match(ref)
     engine.progress(claim, Stage.CAPTURED)
     now = timezone.now()
     with journal.finishing(claim, now=now):

@@ -31,6 +31,7 @@ from scraping.outage.spool import Spool, SpoolLimits
 from scraping.reading.reader import Reader
 from scraping.reading.tokens import Tokens
 from scraping.readings import report_stage
+from scraping.recovery.orphans import OrphanSweep
 from scraping.stats.read_stats import ReadStats
 from scraping.worker.engine import Engine
 from scraping.worker.heartbeat import Heartbeat, watch_loop, watch_worker
@@ -110,6 +111,7 @@ class EngineParts(dramatiq.Middleware):
         self._watchdog = watchdog
         self._sessions: Sessions | None = None
         self._heartbeat: Heartbeat | None = None
+        self._orphans: OrphanSweep | None = None
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         global _engine  # noqa: PLW0603 - a worker process has exactly one engine
@@ -135,24 +137,29 @@ class EngineParts(dramatiq.Middleware):
             reader=reader,
             policies=policies.current(),
             keeper=keeper,
-            disk=DiskGuard(config.var_dir, min_free_mb=config.min_free_disk_mb, worker_id=worker_id),
+            disk=DiskGuard(config.var_dir, worker_id=worker_id),
             read_stats=read_stats,
+            log_unchanged_every=config.log_unchanged_every,
         )
         keeper.start()
+        memory = MemoryGuard(
+            sessions.host,
+            MemoryLimits(config.memory_soft_limit_mb * MEGABYTE, config.memory_hard_limit_mb * MEGABYTE),
+            on_loop=loop.call_soon_threadsafe,
+            min_free_bytes=MIN_FREE_MEMORY_MB * MEGABYTE,
+        )
         self._heartbeat = Heartbeat(
             _engine,
             sessions,
             every_seconds=config.task_lease_seconds / HEARTBEATS_PER_LEASE,
-            memory=MemoryGuard(
-                sessions.host,
-                MemoryLimits(config.memory_soft_limit_mb * MEGABYTE, config.memory_hard_limit_mb * MEGABYTE),
-                on_loop=loop.call_soon_threadsafe,
-                min_free_bytes=MIN_FREE_MEMORY_MB * MEGABYTE,
-            ),
+            memory=memory,
             tokens=TokenWatch(tokens, worker_id=worker_id),
             commands=CommandRunner(sessions, worker_id=worker_id, on_loop=loop.call_soon_threadsafe),
+            renderers=reader.renderer_pids,
         )
         self._heartbeat.start()
+        self._orphans = OrphanSweep(is_memory_short=lambda: memory.is_machine_short)
+        self._orphans.start()
         publisher.start()
         watch_worker(self._watchdog, worker, _engine, self._heartbeat, options.stall_limits)
         watch_loop(self._watchdog, loop, options.stall_limits)
@@ -172,6 +179,8 @@ class EngineParts(dramatiq.Middleware):
             run_on_loop(_cancel_others())
         if self._heartbeat is not None:
             self._heartbeat.stop()
+        if self._orphans is not None:
+            self._orphans.stop()
         publisher.stop()
 
     async def _make_sessions(self) -> Sessions:

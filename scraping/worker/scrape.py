@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from uuid import UUID
 
 from django.db import DatabaseError
 from django.utils import timezone
@@ -32,11 +33,12 @@ from scraping.payloads import Payload, Resource
 from scraping.reading.reader import Target
 from scraping.readings import Reading, evidence_from
 from scraping.recovery import breakers
-from scraping.worker import failures, list_tasks, match_tasks, unchanged
+from scraping.worker import attempt_log, failures, list_tasks, match_tasks, unchanged
 from scraping.worker.engine import Engine, target_of
 from scraping.worker.unchanged import RowsChangedError, UnchangedReading
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
+from victoryline.lib.statements import statement_of
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +106,7 @@ def _context_of(claim: Claim, engine: Engine) -> Context:
     context = copy_context()
     names = {"task_id": claim.task_id, "job_id": claim.job_id, "attempt": claim.attempt, "match_id": None}
     context.run(bind_contextvars, **names)
+    context.run(readings.attempt_facts.set, readings.AttemptFacts())
     context.run(readings.stage_listener.set, set_stage)
     return context
 
@@ -117,6 +120,7 @@ def _attempt(claim: Claim, context: Context, engine: Engine, step: Callable[[], 
     else:
         engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
         engine.release(claim)
+        context.run(attempt_log.succeeded, claim)
 
 
 def _fail(claim: Claim, context: Context, engine: Engine, error: Exception) -> None:
@@ -165,7 +169,8 @@ def _commit(read: Sequence[ReadPoll], engine: Engine) -> None:
             same.append(unchanged.plan(one.claim, one.ref, one.payload, pace=engine.policies.pace, now=now))
         else:
             others.append(one)
-    if same and not _commit_unchanged(same, engine, now):
+    contexts = {one.claim.task_id: one.context for one in read}
+    if same and not _commit_unchanged(same, contexts, engine, now):
         split = {one.claim.task_id for one in same}
         others = [one for one in read if one.claim.task_id in split] + others
     for one in others:
@@ -173,30 +178,40 @@ def _commit(read: Sequence[ReadPoll], engine: Engine) -> None:
         _attempt(one.claim, one.context, engine, ingest_this)
 
 
-def _commit_unchanged(same: Sequence[UnchangedReading], engine: Engine, now: datetime) -> bool:
+def _commit_unchanged(
+    same: Sequence[UnchangedReading], contexts: Mapping[int, Context], engine: Engine, now: datetime
+) -> bool:
     """Returns False if they must be written one by one: a row has changed, or a lease was lost."""
     claims = [one.claim for one in same]
     try:
         crash_point("read.after")
         with journal.finishing(*claims, now=now):
-            unchanged.write(same, now=now)
+            scraper_ids = unchanged.write(same, now=now)
             crash_point("ingest.applied")
     except (RowsChangedError, StaleFence) as reason:
         logger.debug("Written one by one: %s", reason, extra={"action": "wave_split"})
         return False
     except DATABASE_AWAY as error:
         for one in same:
-            why = f"the database did not accept it: {error}"
-            engine.lost_store(NotStored(why, match=_held(one.ref), payload=one.payload))
+            lost = NotStored(f"the database did not accept it: {error}", match=_held(one.ref), payload=one.payload)
+            lost.__cause__ = error
+            engine.lost_store(lost)
         return True
     except DatabaseError as error:
-        logger.warning("Written one by one: %s", error, extra={"action": "wave_split"})
+        logger.warning("Written one by one: %s", error, extra={"action": "wave_split", **statement_of(error)})
         return False
     for one in same:
         _set_stored(one.ref, one.payload, one.next_poll.seconds, engine)
         engine.outcomes.count(one.claim.source_id, now=now)
         engine.release(one.claim)
+        if engine.shows_unchanged(one.ref.unchanged_polls):
+            contexts[one.claim.task_id].run(_log_unchanged, one.claim, scraper_ids[one.ref.pk])
     return True
+
+
+def _log_unchanged(claim: Claim, scraper_id: UUID) -> None:
+    readings.note_outcome("unchanged", scraper_id=scraper_id)
+    attempt_log.succeeded(claim)
 
 
 def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Payload, engine: Engine) -> None:
@@ -215,6 +230,7 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
             now=now,
             mode=reading.mode.value,
             mode_reason=reading.reason,
+            clock=timezone.now,
         )
         ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt, known=ref)
         crash_point("ingest.applied")
@@ -223,10 +239,11 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
             endings.sync_at_milestone(ref, now=now)
     engine.progress(claim, Stage.PERSISTED)
     _set_stored(ref, payload if ingested.is_taken else None, ref.polling_interval_seconds, engine)
-    logger.debug(
-        "Match %s read", ref.key, extra={"action": "match_read", "match_id": ref.key, "mode": reading.mode.value,
-        "bytes_in": reading.bytes_in, "duration_ms": reading.duration_ms, "sequence": ingested.sequence}
-    )  # fmt: skip
+    readings.note_outcome(
+        "changed" if ingested.is_changed else "unchanged",
+        scraper_id=ingested.scraper_id,
+        is_shown=ingested.is_changed or engine.shows_unchanged(ref.unchanged_polls),
+    )
 
 
 @contextmanager

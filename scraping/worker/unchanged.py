@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Exists, Min, OuterRef, QuerySet, Subquery
@@ -28,6 +29,14 @@ from victoryline.lib import bulk_sql
 from victoryline.lib.crash import crash_point
 
 SAME_AGE = timedelta(seconds=10)  # reconcile does not prefer one of two sources whose readings are this close
+_COUNT_READS = bulk_sql.with_columns(
+    Match,
+    """UPDATE {table} SET {total_scrapes} = {total_scrapes} + v.column3, {last_scraper_update} =
+         CASE WHEN {last_scraper_update} > v.column2 THEN {last_scraper_update} ELSE v.column2 END
+       FROM (VALUES {{rows}}) AS v
+       WHERE {id} = v.column1 AND {lifecycle} = %s AND {status} = %s AND {scraper_status} = %s
+         AND {failing_since} IS NULL""",
+)
 
 
 class RowsChangedError(Exception):
@@ -65,6 +74,7 @@ def is_unchanged(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | 
         and ref.captured_at == last.captured_at
         and claim.attempt == 1
         and mode == ref.read_mode
+        and not ref.lacks_events
         and _is_healthy(ref)
         and _keeps_source_order(ref, payload.captured_at)
         and payload.state == last.state
@@ -114,8 +124,11 @@ def plan(claim: Claim, ref: MatchRef, payload: Payload, *, pace: Pace, now: date
     return UnchangedReading(claim, ref, payload, planned)
 
 
-def write(readings: Sequence[UnchangedReading], *, now: datetime) -> None:
-    """Runs inside the transaction that ends the tasks. Raises RowsChangedError if a row has changed."""
+def write(readings: Sequence[UnchangedReading], *, now: datetime) -> dict[int, UUID]:
+    """Runs inside the transaction that ends the tasks. Raises RowsChangedError if a row has changed.
+
+    Returns the ids of the scrapers by ref.
+    """
     match_ids = {one.ref.match_id for one in readings}
     if connection.features.has_select_for_update:  # in the order of ids and first, as every writer of matches does
         list(Match.objects.select_for_update().filter(pk__in=match_ids).order_by("pk").values_list("pk", flat=True))
@@ -138,6 +151,7 @@ def write(readings: Sequence[UnchangedReading], *, now: datetime) -> None:
     crash_point("ingest.scraper")
     _expect(len(readings), breakers.count_success_of_closed([one.ref.pk for one in readings]))
     transaction.on_commit(lambda: _send_updates(readings))
+    return counted
 
 
 def _expect(wanted: int, found: int) -> None:
@@ -151,11 +165,7 @@ def _update_matches(readings: Sequence[UnchangedReading]) -> int:
         read_at.setdefault(one.ref.match_id, []).append(one.payload.captured_at)
     rows = [(match_id, max(moments), len(moments)) for match_id, moments in read_at.items()]
     return bulk_sql.execute_rows(
-        """UPDATE scraping_match SET total_scrapes = total_scrapes + v.column3, last_scraper_update =
-             CASE WHEN last_scraper_update > v.column2 THEN last_scraper_update ELSE v.column2 END
-           FROM (VALUES {rows}) AS v
-           WHERE scraping_match.id = v.column1 AND lifecycle = %s AND status = %s AND scraper_status = %s
-             AND failing_since IS NULL""",
+        _COUNT_READS,
         rows,
         after=(MatchLifecycle.ACTIVE.value, Status.LIVE.value, ScraperStatus.ACTIVE.value),
     )

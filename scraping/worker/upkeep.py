@@ -1,4 +1,4 @@
-"""Duties of the heartbeat thread besides leases: disk space, missing tokens, proxy session rows, worker commands."""
+"""Duties of the heartbeat thread other than leases: disk space, missing tokens, proxy session rows, worker commands."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from scraping.models import OrderKind, ProxySession, Source, WorkerOrder
 from scraping.reading.tokens import Tokens
 from scraping.recovery import worker_commands
 from scraping.signals import disk_ran_short, disk_recovered, token_found, token_lost
+from victoryline.lib import files
 from victoryline.lib.units import MEGABYTE
 
 logger = logging.getLogger(__name__)
@@ -35,27 +36,26 @@ LONGEST_COMMAND_SECONDS = 50.0  # then it has failed; the scheduler closes it a 
 class DiskGuard:
     """Stops new work on a full disk: a reading could be neither stored nor spooled."""
 
-    def __init__(self, folder: Path, *, min_free_mb: int, worker_id: str) -> None:
+    def __init__(self, folder: Path, *, worker_id: str) -> None:
         self._folder = folder
-        self._min_free_mb = min_free_mb
         self._worker_id = worker_id
         self.is_short = False
 
     def check(self) -> bool:
         """Measures the free space; returns whether there is too little."""
         free_mb = self.free_mb()
-        if not self.is_short and free_mb < self._min_free_mb:
+        if not self.is_short and free_mb < files.MIN_FREE_DISK_MB:
             self.is_short = True
             logger.critical(
                 "Only %d MB are free on the disk of %s: no new tasks are taken until there is more than %d MB. "
-                "Stored data is safe. Free space (`manage.py prune`), or lower MIN_FREE_DISK_MB",
+                "Stored data is safe. Free space (`manage.py prune`)",
                 free_mb,
                 self._folder,
-                self._min_free_mb,
+                files.MIN_FREE_DISK_MB,
                 extra={"action": "disk_short", "free_mb": free_mb},
             )
             disk_ran_short.send_robust(sender=DiskGuard, worker_id=self._worker_id, free_mb=free_mb)
-        elif self.is_short and free_mb >= self._min_free_mb * RECOVERED_SHARE:
+        elif self.is_short and free_mb >= files.MIN_FREE_DISK_MB * RECOVERED_SHARE:
             self.is_short = False
             logger.warning(
                 "%d MB are free again: tasks are taken", free_mb, extra={"action": "disk_recovered", "free_mb": free_mb}
@@ -169,7 +169,7 @@ class CommandRunner:
         host = self._sessions.host
         for order in worker_commands.take(self._worker_id, now=now):
             logger.info(
-                "Order taken: %s (%s, asked for by %s)",
+                "Command received: %s (%s, requested by %s)",
                 order.kind.replace("_", " "),
                 order.reason,
                 order.actor,
@@ -182,13 +182,14 @@ class CommandRunner:
                 worker_commands.finish(order, outcome="no browser was running: the next read starts one", now=now)
             else:
                 self._recycling = order, host.generation
-                self._on_loop(partial(host.recycle, LaunchCause.ORDER, f"{order.reason} (asked for by {order.actor})"))
+                self._on_loop(partial(host.recycle, LaunchCause.ORDER, f"{order.reason} (requested by {order.actor})"))
 
     def _finish_recycling(self, now: datetime) -> None:
         if self._recycling is None:
             return
         order, generation = self._recycling
-        is_replaced = self._sessions.host.generation > generation
+        replacement = self._sessions.host.last_replacement
+        is_replaced = replacement is not None and replacement.launches > generation
         if is_replaced:
             outcome = f"browser {self._sessions.host.generation} took its place"
         elif order.taken_at and (now - order.taken_at).total_seconds() > LONGEST_COMMAND_SECONDS:
@@ -196,4 +197,5 @@ class CommandRunner:
         else:
             return
         self._recycling = None
-        worker_commands.finish(order, outcome=outcome, now=now, has_failed=not is_replaced)
+        figures = replacement.as_metadata() if is_replaced and replacement is not None else {}
+        worker_commands.finish(order, outcome=outcome, now=now, has_failed=not is_replaced, figures=figures)

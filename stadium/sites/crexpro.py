@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from aiohttp import web
@@ -11,7 +10,7 @@ from stadium.access import CREDENTIAL
 from stadium.assets import asset
 from stadium.context import STADIUM
 from stadium.cricket.state import CricketState
-from stadium.endpoints import Endpoint, Site, robots_endpoint
+from stadium.endpoints import Endpoint, Site, json_object, robots_endpoint
 from stadium.matches.programme import Match
 from stadium.responses import missing_page
 from stadium.sites.crex import page
@@ -57,11 +56,8 @@ def endpoints() -> list[Endpoint]:
 
 async def generate_token(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
-    try:
-        body = json.loads(await request.read())
-    except ValueError:
-        body = None
-    if not isinstance(body, dict) or body.get("api_key") != CREDENTIAL:
+    body = await json_object(request)
+    if body is None or body.get("api_key") != CREDENTIAL:
         return web.json_response({"error": "unknown credential"}, status=401)
     issued = stadium.tokens.issue(stadium.simulation.clock.wall())
     return web.json_response(issued, headers={"Cache-Control": "no-store"})
@@ -76,7 +72,7 @@ async def match_page(request: web.Request) -> web.Response:
     """Names and score, without the data that the live endpoints need a token for."""
     stadium = request.app[STADIUM]
     simulation = stadium.simulation
-    match = stadium.match(request, SITE, request.match_info["name"].rpartition("-")[2])
+    match = stadium.match(request)
     if match is None:
         return missing_page()
     state, start = simulation.cricket(match), simulation.start_wall(match)

@@ -1,4 +1,4 @@
-// Keeps a job's page moving while the job is open: asks for the page again and takes its progress from it.
+// Updates the page of an open job: requests the page again and replaces its progress.
 "use strict";
 
 (() => {

@@ -1,4 +1,4 @@
-// Keeps the page moving: asks /status every second while somebody looks. Text only ever goes in as text.
+// Updates the page: requests /status every second while the page is visible. Sets text as text, never as HTML.
 "use strict";
 
 (() => {
@@ -42,7 +42,7 @@
 
   // The card of one match
 
-  // Start times are told in the reader's own time zone, which only the browser knows.
+  // Start times are shown in the reader's time zone, which only the browser has.
   function moment(match) {
     if (match.group !== "upcoming" || match.phase_text || !match.start_time) return match.moment;
     const start = new Date(match.start_time);
@@ -155,7 +155,7 @@
   }
 
   function showFigures(status) {
-    const fresh = status.freshness || {};
+    const fresh = status.freshness_stats || {};
     write(field(document, "live"), fresh.count ?? 0);
     write(field(document, "median"), brief(fresh.median ?? 0));
     write(field(document, "oldest"), brief(fresh.max ?? 0));
@@ -213,8 +213,8 @@
     showGrade(status.grade, status.reason);
     showFigures(status);
     showAlerts(status.alerts || []);
-    // Without its database the server knows nothing: what is on the page is better than an empty one.
-    if (status.freshness) showMatches(status.matches);
+    // Without its database the server has no matches: keep the ones on the page.
+    if (status.freshness_stats && !status.scores_are_hidden) showMatches(status.matches);
   }
 
   async function ask() {

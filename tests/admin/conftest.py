@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from monitoring import views
-from monitoring.health import grading
+from monitoring.health import grade_changes
 
 
 @pytest.fixture(autouse=True)
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Clears the state that a process keeps between two requests."""
     views.published_status.forget()
-    monkeypatch.setattr(grading, "_memory", None)
+    monkeypatch.setattr(grade_changes, "_memory", None)
     yield
     views.published_status.forget()

@@ -1,4 +1,4 @@
-"""One row of everything, with text from outside that tries to become markup."""
+"""Creates one row in every table, with scraped text that contains markup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from monitoring.alerts import message_queue
 from monitoring.alerts.registry import raise_alert
 from monitoring.audit import record
 from monitoring.health.log import log_health
-from monitoring.models import Channel, GradeChange, Severity
+from monitoring.models import Channel, GradeChange, LogEntry, Severity
 from scraping.models import (
     Breaker,
     Conflict,
@@ -36,6 +36,7 @@ from scraping.models import (
     Submission,
     TaskState,
     TaskTransition,
+    Team,
     TeamAlias,
     UnknownValue,
 )
@@ -58,7 +59,7 @@ def make_everything() -> None:
         fingerprint="f" * 64,
         source=source,
         error_class="drift",
-        error_type="layout",
+        error_code="layout",
         sample_message=EVIL,
         first_seen_at=now,
         last_seen_at=now,
@@ -81,11 +82,12 @@ def make_everything() -> None:
         last_used_at=now, ended_at=now, end_reason=EVIL, quarantined_until=now,
     )  # fmt: skip
     _make_disagreement(match, now)
-    _make_people(match, now)
+    _make_lineups_and_log(match, now)
     make_worker()
     worker_commands.issue(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)
+    LogEntry.objects.create(timestamp=now, level="ERROR", event=EVIL, action=EVIL[:60], line={"event": EVIL})
     raise_alert("k", Severity.CRITICAL, EVIL, {"text": EVIL}, now)
     message_queue.queue_due([Channel.WEBHOOK], base_url="", now=now)
     record(actor="Ann", action_type="retry", trigger_condition=EVIL, metadata={"text": EVIL}, now=now)
@@ -106,8 +108,9 @@ def _make_submission(ref: MatchRef, now: datetime) -> None:
 
 
 def _make_disagreement(match: Match, now: datetime) -> None:
-    """Another source has another name, another score, another word."""
+    """Adds a second source that shows other names, another score and another status."""
     other = make_watched(title=EVIL)[0]
+    Team.objects.create(sport="cricket", key="scriptalert1script", name=EVIL, created_at=now)
     TeamAlias.objects.create(sport="cricket", alias=EVIL, name=EVIL, squeezed="scriptalert1script")
     PairingReview.objects.create(match=match, candidate=other, score=0.7, reasons=[EVIL], created_at=now)
     Conflict.objects.create(
@@ -122,8 +125,8 @@ def _make_disagreement(match: Match, now: datetime) -> None:
     Match.objects.filter(pk=match.pk).update(provenance={"title": entry})
 
 
-def _make_people(match: Match, now: datetime) -> None:
-    """Who plays, what they did, and the record of it all."""
+def _make_lineups_and_log(match: Match, now: datetime) -> None:
+    """Adds line-ups, figures and the match log."""
     lineup = Lineup.objects.create(
         match=match, source=make_source(), side="team_a", snapshot_type="post_match", formation=EVIL[:20],
         payload_schema="crex.v1", kickoff=now, captured_at=now, created_at=now,

@@ -1,4 +1,4 @@
-"""Pages about keys and requests in a real Chromium: what a stranger sends can't push anything out of sight."""
+"""Admin pages of keys and requests in a real Chromium: long values sent by a caller hide no other column."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def long_address() -> None:
 
 
 @pytest.mark.usefixtures("long_address")
-def test_a_long_address_leaves_the_status_in_sight(page: Page) -> None:
+def test_a_long_address_keeps_the_status_visible(page: Page) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(reverse("admin:apiauth_accesslog_changelist"))
     status = page.locator("td.field-shown_status").bounding_box()
@@ -54,7 +54,7 @@ def test_nothing_of_a_request_is_cut_on_a_narrow_screen(page: Page) -> None:
         assert not page.locator(f"td.field-{name}").evaluate(IS_CUT), name
 
 
-def test_says_on_a_narrow_screen_all_that_a_scope_allows(page: Page) -> None:
+def test_shows_whole_scope_descriptions_on_a_narrow_screen(page: Page) -> None:
     consumer = Consumer.objects.create(name="acme", created_at=timezone.now())
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(reverse("admin:apiauth_consumer_issue_key", args=[consumer.pk]))

@@ -1,4 +1,4 @@
-"""What operators can do: retry, pause, resume, switch a source off. Each is written to the audit."""
+"""Operator actions in the admin: retry, pause, resume, disable a source. Each is written to the audit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
 
 def act(client: Client, table: str, action: str, *rows: Any) -> str:
-    """Choose rows in a list and an action for them; what the page says afterwards."""
+    """Runs an action on rows of a list; returns the messages of the page."""
     url = reverse(f"admin:{table}_changelist")
     return client.post(
         url, {"action": action, "_selected_action": [row.pk for row in rows]}, follow=True
@@ -29,7 +29,7 @@ def act(client: Client, table: str, action: str, *rows: Any) -> str:
 
 @pytest.mark.requirement("BX-11")
 class TestRetry:
-    def test_reopens_failed_and_dead_tasks_and_says_why_others_were_not(self, admin_client: Client) -> None:
+    def test_reopens_failed_and_dead_tasks_and_gives_reasons_for_the_others(self, admin_client: Client) -> None:
         refs = [make_watched()[1] for _ in range(3)]
         dead = make_task(refs[0], state=TaskState.DEAD)
         failed = make_task(refs[1], state=TaskState.FAILED)
@@ -41,7 +41,7 @@ class TestRetry:
         assert f"1 refused: task {done.pk}: it is SUCCESS" in page
         assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("admin", "retry")}
 
-    def test_on_the_tasks_own_page_asks_first(self, admin_client: Client) -> None:
+    def test_needs_confirmation_on_the_page_of_the_task(self, admin_client: Client) -> None:
         task = make_task(make_watched()[1], state=TaskState.DEAD)
         url = reverse("admin:scraping_scrapetask_retry_one", args=[task.pk])
         assert "The task is due at once" in admin_client.get(url).content.decode()
@@ -79,11 +79,11 @@ class TestPause:
             ("admin", "resume"),
         ]
 
-    def test_says_why_it_refuses(self, admin_client: Client) -> None:
+    def test_gives_the_reason_of_a_refusal(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
         assert "is not paused but ACTIVE" in act(admin_client, "scraping_match", "resume_selected", match)
 
-    def test_on_the_matchs_own_page_asks_for_how_long_and_why(self, admin_client: Client) -> None:
+    def test_needs_duration_and_reason_on_the_page_of_the_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
         url = reverse("admin:scraping_match_pause_one", args=[match.pk])
         assert admin_client.post(url, {"_form_submitted": "on", "minutes": 0, "reason": "x"}).status_code == 200
@@ -92,7 +92,7 @@ class TestPause:
         assert Match.objects.get().pause_reason == "rain (by admin)"
 
 
-def test_switches_a_source_off(admin_client: Client) -> None:
+def test_disables_a_source(admin_client: Client) -> None:
     source = make_source()
     url = reverse("admin:scraping_source_change", args=[source.pk])
     fields = {
@@ -113,7 +113,7 @@ def test_switches_a_source_off(admin_client: Client) -> None:
 
 @pytest.mark.requirement("BX-11")
 class TestWatch:
-    def test_ends_and_begins_again_and_is_audited(self, admin_client: Client) -> None:
+    def test_is_stopped_and_started_again_with_audit_entries(self, admin_client: Client) -> None:
         match, ref = make_watched()[:2]
         assert "No longer watching 1 match." in act(admin_client, "scraping_match", "end_watch_selected", match)
         ref.refresh_from_db()
@@ -136,7 +136,7 @@ def _actions() -> list[Any]:
 
 
 @pytest.mark.parametrize(("table", "action"), _actions())
-def test_every_action_is_described_and_needs_a_permission(table: Any, action: Any) -> None:
+def test_every_action_has_a_description_and_a_permission(table: Any, action: Any) -> None:
     assert action.label
     assert action.applied
     assert action.explanation.endswith(".")

@@ -1,4 +1,4 @@
-"""What people do about alerts and messages in the admin; each is written to the audit."""
+"""Operator actions on alerts and messages in the admin; each is written to the audit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_message() -> AlertMessage:
 
 
 class TestAlerts:
-    def test_what_stands_comes_first_and_critical_before_warnings(self, admin_client: Client) -> None:
+    def test_lists_open_alerts_first_and_critical_before_warnings(self, admin_client: Client) -> None:
         make_alert("over", minutes=1)
         close_alert("over", timezone.now())
         make_alert("later", Severity.WARNING, minutes=2)
@@ -43,7 +43,7 @@ class TestAlerts:
         assert places == sorted(places)
         assert "open for 1\xa0hour" in page
 
-    def test_acknowledge_says_who_looks_after_it(self, admin_client: Client) -> None:
+    def test_acknowledging_shows_the_operator(self, admin_client: Client) -> None:
         alert, over = make_alert(), make_alert("over")
         close_alert("over", timezone.now())
         page = act(admin_client, "monitoring_alert", "acknowledge_selected", alert, over)
@@ -65,7 +65,7 @@ class TestAlerts:
         assert alert.muted_until is None
         assert set(AuditEntry.objects.values_list("action_type", flat=True)) == {"alert_muted", "alert_unmuted"}
 
-    def test_on_its_own_page_it_asks_first(self, admin_client: Client) -> None:
+    def test_needs_confirmation_on_the_page_of_the_alert(self, admin_client: Client) -> None:
         alert = make_alert()
         for action in ("acknowledge_one", "mute_one"):
             url = reverse(f"admin:monitoring_alert_{action}", args=[alert.pk])
@@ -92,7 +92,7 @@ class TestAlerts:
         alert.refresh_from_db()
         assert alert.acknowledged_at is None
 
-    def test_its_page_says_what_to_do_and_who_was_told(self, admin_client: Client) -> None:
+    def test_page_shows_advice_and_notified_channels(self, admin_client: Client) -> None:
         message = make_message()
         alert = Alert.objects.get()
         page = admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).content.decode()
@@ -100,7 +100,7 @@ class TestAlerts:
         assert "see also" in page.lower()
         assert reverse("admin:monitoring_alertmessage_change", args=[message.pk]) in page
 
-    def test_its_page_leads_to_its_match(self, admin_client: Client) -> None:
+    def test_page_links_to_its_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
         raise_alert(f"stale:{match.pk}", Severity.CRITICAL, "silent", {"match_id": match.pk}, timezone.now())
         alert = Alert.objects.get()
@@ -108,9 +108,9 @@ class TestAlerts:
         assert reverse("admin:scraping_match_change", args=[match.pk]) in page
         assert re.search(r"open for \d+ s", page)
 
-    def test_one_that_people_heard_of_when_it_was_over_was_told(self, admin_client: Client) -> None:
+    def test_an_alert_notified_after_its_end_counts_as_notified(self, admin_client: Client) -> None:
         make_alert()
-        Alert.objects.update(told_count=1, closed_at=timezone.now(), told_over_at=timezone.now())
+        Alert.objects.update(notification_count=1, closed_at=timezone.now(), end_notified_at=timezone.now())
         page = admin_client.get(reverse("admin:monitoring_alert_changelist")).content.decode()
         assert "when it closed" in page
 
@@ -119,7 +119,7 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("webhook", "expected"), [("", "No channel is configured."), ("http://a.example/", "Channels: webhook.")]
     )
-    def test_an_empty_list_says_whether_anybody_would_be_told(
+    def test_an_empty_list_shows_whether_a_channel_is_configured(
         self, admin_client: Client, settings: Any, webhook: str, expected: str
     ) -> None:
         settings.CONFIG = settings.CONFIG.model_copy(
@@ -127,7 +127,7 @@ class TestMessages:
         )
         assert expected in admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
 
-    def test_send_again_gives_all_attempts_to_what_did_not_get_through(self, admin_client: Client) -> None:
+    def test_send_again_restores_all_attempts_of_failed_messages(self, admin_client: Client) -> None:
         message = make_message()
         claimed = message_queue.claim_next(Channel.WEBHOOK, timezone.now())
         assert claimed is not None
@@ -142,14 +142,14 @@ class TestMessages:
         assert (message.given_up_at, message.attempts, message.error) == (None, 0, "")
         assert AuditEntry.objects.get().action_type == "message_again"
 
-    def test_what_was_sent_is_left_alone(self, admin_client: Client) -> None:
+    def test_send_again_skips_sent_messages(self, admin_client: Client) -> None:
         message = make_message()
         AlertMessage.objects.update(sent_at=timezone.now())
         assert "was sent already" in act(admin_client, "monitoring_alertmessage", "send_again_selected", message)
         assert not AuditEntry.objects.exists()
 
     @pytest.mark.parametrize(("state", "number"), [("sent=no", 1), ("sent=yes", 0), ("given up=yes", 0)])
-    def test_can_be_narrowed_down(self, admin_client: Client, state: str, number: int) -> None:
+    def test_can_be_filtered(self, admin_client: Client, state: str, number: int) -> None:
         message = make_message()
         name, value = state.split("=")
         page = admin_client.get(reverse("admin:monitoring_alertmessage_changelist"), {name: value}).content.decode()

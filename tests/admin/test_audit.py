@@ -84,7 +84,7 @@ def test_an_action_label(code: str, expected: str) -> None:
 @pytest.mark.django_db
 @pytest.mark.both
 class TestPages:
-    def test_the_list_links_to_the_match_and_to_all_that_was_done_for_it(self, admin_client: Client) -> None:
+    def test_the_list_links_to_the_match_and_to_all_its_actions(self, admin_client: Client) -> None:
         now = timezone.now()
         match, _, _ = make_watched(now=now, age=310, title=f"A v B {EVIL}")
         other, _, _ = make_watched(now=now, title="C v D")
@@ -105,7 +105,7 @@ class TestPages:
         assert EVIL not in page
         assert "scraper_status" in page
 
-    def test_the_first_page_counts_what_helped(self, admin_client: Client) -> None:
+    def test_the_first_page_counts_successful_actions(self, admin_client: Client) -> None:
         now = timezone.now()
         for outcome in ("success", "success", "failed", "pending"):
             AuditEntry.objects.create(

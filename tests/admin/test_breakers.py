@@ -1,4 +1,4 @@
-"""What an operator can do to a breaker, in the console and by command. Both call the same functions; all is audited."""
+"""Operator actions on a breaker, in the admin and by command. Both call the same functions and are audited."""
 
 from __future__ import annotations
 
@@ -45,9 +45,16 @@ def command(*words: str) -> str:
     return out.getvalue()
 
 
+def test_an_override_that_has_ended_is_not_shown_as_forced(breaker: Breaker) -> None:
+    command("trip", breaker.name, "--minutes", "10", "--reason", "maintenance")
+    assert "forced open" in command("list")
+    Breaker.objects.filter(pk=breaker.pk).update(forced_until=timezone.now() - timedelta(seconds=1))
+    assert "forced open" not in command("list")
+
+
 class TestConsole:
     @pytest.mark.parametrize(("name", "forced"), [("force_open_one", "OPEN"), ("force_closed_one", "CLOSED")])
-    def test_forces_it_until_a_time_and_for_a_reason(
+    def test_forces_a_state_with_an_end_and_a_reason(
         self, admin_client: Client, breaker: Breaker, name: str, forced: str
     ) -> None:
         assert submit(admin_client, breaker, name, minutes=10, reason="they asked us to") == 302
@@ -61,25 +68,25 @@ class TestConsole:
     @pytest.mark.parametrize(
         "fields", [{"minutes": 10, "reason": ""}, {"minutes": 0, "reason": "x"}, {"minutes": 1441, "reason": "x"}, {}]
     )
-    def test_needs_both(self, admin_client: Client, breaker: Breaker, fields: dict[str, object]) -> None:
+    def test_needs_end_and_reason(self, admin_client: Client, breaker: Breaker, fields: dict[str, object]) -> None:
         assert submit(admin_client, breaker, "force_open_one", **fields) == 200
         breaker.refresh_from_db()
         assert (breaker.state, breaker.forced) == ("CLOSED", "")
 
-    def test_leaves_it_to_itself(self, admin_client: Client, breaker: Breaker) -> None:
+    def test_ends_a_forced_state(self, admin_client: Client, breaker: Breaker) -> None:
         submit(admin_client, breaker, "force_open_one", minutes=10, reason="x")
         assert submit(admin_client, breaker, "reset_one") == 302
         breaker.refresh_from_db()
         assert (breaker.state, breaker.forced, breaker.open_until, breaker.forced_by) == ("CLOSED", "", None, "")
         assert [action for _, action, _ in audited()] == ["breaker_force_open", "breaker_reset"]
 
-    def test_lets_probes_through(self, admin_client: Client, breaker: Breaker) -> None:
+    def test_starts_probes(self, admin_client: Client, breaker: Breaker) -> None:
         submit(admin_client, breaker, "force_open_one", minutes=10, reason="x")
         assert submit(admin_client, breaker, "probe_one") == 302
         breaker.refresh_from_db()
         assert (breaker.state, breaker.forced) == ("HALF_OPEN", "")
 
-    def test_does_so_for_many_and_says_which_not(self, admin_client: Client, breaker: Breaker) -> None:
+    def test_acts_on_several_and_names_those_refused(self, admin_client: Client, breaker: Breaker) -> None:
         make_source("sofascore")
         evaluate_source_breakers(timezone.now())
         other = Breaker.objects.exclude(pk=breaker.pk).get()
@@ -98,7 +105,7 @@ class TestConsole:
         assert "0 calls in 10 min, 0 bad" in own
         assert "0 of them retries" in own
 
-    def test_is_not_for_those_who_only_look(self, client: Client, breaker: Breaker) -> None:
+    def test_refuses_users_with_read_permission_only(self, client: Client, breaker: Breaker) -> None:
         viewer = User.objects.create_user("viewer", is_staff=True)
         viewer.user_permissions.add(Permission.objects.get(codename="view_breaker"))
         client.force_login(viewer)
@@ -128,15 +135,17 @@ class TestCommand:
             (("probe", "crex"), "is closed: every request passes"),
         ],
     )
-    def test_says_why_it_refuses_and_changes_nothing(self, breaker: Breaker, words: tuple[str, ...], why: str) -> None:
+    def test_gives_the_reason_of_a_refusal_and_changes_nothing(
+        self, breaker: Breaker, words: tuple[str, ...], why: str
+    ) -> None:
         before = Breaker.objects.values().get()
         with pytest.raises(CommandError, match=why):
             command(*words)
         assert Breaker.objects.values().get() == before
         assert not AuditEntry.objects.exists()
 
-    def test_a_match_that_is_let_go_is_read_at_once(self) -> None:
-        """Its task and its next poll had been put off until the breaker would be over."""
+    def test_a_probe_makes_the_match_due_at_once(self) -> None:
+        """The open breaker had postponed its task and its next poll."""
         _, ref, _ = make_watched()
         now = timezone.now()
         until = now + timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""A dead letter in the admin: what happened, what was seen, what to do; and nothing of it ever becomes markup."""
+"""A dead letter in the admin: cause, evidence and advice, always escaped."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ PICTURE = b"\xff\xd8\xff\xe0 a picture"
 
 @pytest.fixture(autouse=True)
 def media(settings: LazySettings, tmp_path: Path) -> Path:
-    settings.MEDIA_ROOT = tmp_path
+    settings.STORAGE_DIR = tmp_path
     return tmp_path
 
 
 def group_of(name: str = "no header", **fields: Any) -> ErrorGroup:
     now = timezone.now()
-    values: dict[str, Any] = {"error_class": "drift", "error_type": "layout", "sample_message": name, "count": 3}
+    values: dict[str, Any] = {"error_class": "drift", "error_code": "layout", "sample_message": name, "count": 3}
     return ErrorGroup.objects.create(
         fingerprint=name.ljust(64), source=make_source(), first_seen_at=now, last_seen_at=now, **values | fields
     )
 
 
 def keep(media: Path, error: ScrapeError, kind: str, content: bytes, **fields: Any) -> Evidence:
-    path = f"evidence/2026-01-10/{kind}.{'jpg' if kind == 'screenshot' else 'txt'}"
+    path = "errors/picture.png" if kind == "screenshot" else f"error_pages/{kind}.html"
     (media / path).parent.mkdir(parents=True, exist_ok=True)
     (media / path).write_bytes(content)
     return Evidence.objects.create(
@@ -63,7 +63,9 @@ def dead(media: Path) -> ScrapeTask:
         TaskTransition.objects.create(
             task=task, from_state=before, to_state=after, at=timezone.now(), attempt=2, actor="worker-7", reason="why"
         )
-    error = make_error(match, task=task, group=group_of(), error_class="drift", error_type="layout")
+    error = make_error(
+        match, task=task, group=group_of(), error_class="drift", error_type="parsing", error_code="layout"
+    )
     keep(media, error, "page", PAGE.encode(), is_truncated=True)
     keep(media, error, "screenshot", PICTURE)
     return task
@@ -75,7 +77,7 @@ def page_of(client: Client, task: ScrapeTask) -> str:
 
 @pytest.mark.requirement("ZT-6")
 class TestDeadLetterPage:
-    def test_tells_what_happened_and_what_to_do(self, admin_client: Client, dead: ScrapeTask) -> None:
+    def test_shows_cause_and_advice(self, admin_client: Client, dead: ScrapeTask) -> None:
         page = page_of(admin_client, dead)
         assert "Reading India vs &lt;script&gt;" in page
         assert "was given up at" in page
@@ -86,7 +88,7 @@ class TestDeadLetterPage:
         assert "Retry" in page
         assert EVIL not in page
 
-    def test_shows_what_was_seen(self, admin_client: Client, dead: ScrapeTask) -> None:
+    def test_shows_the_evidence(self, admin_client: Client, dead: ScrapeTask) -> None:
         page = page_of(admin_client, dead)
         text, picture = Evidence.objects.order_by("pk")
         assert reverse("admin:scraping_evidence_file", args=[text.pk]) in page
@@ -97,7 +99,7 @@ class TestDeadLetterPage:
         assert "truncated" in page
 
     @pytest.mark.requirement("BX-9")
-    def test_leads_to_the_rest_of_the_same_trouble(self, admin_client: Client, dead: ScrapeTask) -> None:
+    def test_links_to_the_tasks_of_the_same_error_group(self, admin_client: Client, dead: ScrapeTask) -> None:
         page = page_of(admin_client, dead)
         group = ErrorGroup.objects.get()
         assert reverse("admin:scraping_errorgroup_change", args=[group.pk]) in page
@@ -108,21 +110,21 @@ class TestDeadLetterPage:
             assert listed.status_code == 200
             assert len(listed.context["cl"].result_list) == 1
 
-    def test_a_later_one_shows_what_was_kept_of_the_same_trouble(self, admin_client: Client, dead: ScrapeTask) -> None:
-        """Evidence is kept once in ten minutes; the next dead letter of the match is not left without."""
+    def test_a_later_one_shows_the_evidence_of_its_error_group(self, admin_client: Client, dead: ScrapeTask) -> None:
+        """Evidence is kept once in ten minutes; the next dead letter of the match shows the same evidence."""
         assert dead.ref is not None
         later = make_task(dead.ref, state=TaskState.DEAD)
         make_error(dead.ref.match, task=later, group=ErrorGroup.objects.get())
         assert "console-picture" in page_of(admin_client, later)
 
     @pytest.mark.parametrize("state", [state for state in TaskState if state != TaskState.DEAD])
-    def test_any_other_task_has_a_sentence_too(self, admin_client: Client, state: TaskState) -> None:
+    def test_any_other_task_has_a_summary(self, admin_client: Client, state: TaskState) -> None:
         _, ref, _ = make_watched(title="Kenya vs Nepal")
         held = {"worker_id": "w", "lease_until": timezone.now(), "started_at": timezone.now()}
         task = make_task(ref, state=state, **(held if state == TaskState.EXECUTING else {}))
         assert "Reading Kenya vs Nepal at Crex" in page_of(admin_client, task)
 
-    def test_a_task_without_a_match_has_one(self, admin_client: Client) -> None:
+    def test_a_task_without_a_match_has_a_summary(self, admin_client: Client) -> None:
         task = make_task(None, state=TaskState.DEAD, resource="discovery", error_class="drift")
         assert "Looking for matches at Crex was given up" in page_of(admin_client, task)
 
@@ -137,7 +139,7 @@ class TestFiles:
     def picture(self, dead: ScrapeTask) -> Evidence:
         return Evidence.objects.get(kind="screenshot")
 
-    def test_a_page_is_text_that_no_browser_takes_for_more(self, admin_client: Client, text: Evidence) -> None:
+    def test_a_page_is_served_as_plain_text(self, admin_client: Client, text: Evidence) -> None:
         answer = admin_client.get(reverse("admin:scraping_evidence_file", args=[text.pk]))
         assert answer.content.decode() == PAGE
         assert answer["Content-Type"] == "text/plain; charset=utf-8"
@@ -148,37 +150,35 @@ class TestFiles:
 
     def test_downloads_as_a_file(self, admin_client: Client, text: Evidence) -> None:
         answer = admin_client.get(reverse("admin:scraping_evidence_download", args=[text.pk]))
-        assert answer["Content-Disposition"] == 'attachment; filename="page.txt"'
+        assert answer["Content-Disposition"] == 'attachment; filename="page.html.txt"'
         assert answer["Content-Type"] == "text/plain; charset=utf-8"
 
-    def test_a_picture_is_a_picture(self, admin_client: Client, picture: Evidence) -> None:
+    def test_a_screenshot_is_served_as_an_image(self, admin_client: Client, picture: Evidence) -> None:
         answer = admin_client.get(reverse("admin:scraping_evidence_file", args=[picture.pk]))
-        assert (answer["Content-Type"], answer.content) == ("image/jpeg", PICTURE)
+        assert (answer["Content-Type"], answer.content) == ("image/png", PICTURE)
         assert answer["X-Content-Type-Options"] == "nosniff"
 
-    def test_on_their_pages_they_are_escaped(self, admin_client: Client, text: Evidence) -> None:
+    def test_content_is_escaped_on_the_evidence_page(self, admin_client: Client, text: Evidence) -> None:
         for page in ("evidence", "scrapeerror"):
             key = text.pk if page == "evidence" else text.error_id
             shown = admin_client.get(reverse(f"admin:scraping_{page}_change", args=[key])).content.decode()
             assert "&lt;b&gt;Something new&lt;/b&gt;" in shown
             assert "<b>Something new" not in shown
 
-    def test_only_the_beginning_of_a_big_one_is_on_the_page(
-        self, admin_client: Client, text: Evidence, media: Path
-    ) -> None:
+    def test_a_large_file_is_truncated_on_the_page(self, admin_client: Client, text: Evidence, media: Path) -> None:
         (media / text.path).write_bytes(b"x" * 100_000 + b"the end")
         Evidence.objects.filter(pk=text.pk).update(size_bytes=100_007)
         shown = admin_client.get(reverse("admin:scraping_evidence_change", args=[text.pk])).content.decode()
         assert "The first 64 kB of 98 kB" in shown
         assert "the end" not in shown
 
-    def test_one_that_is_gone_says_so(self, admin_client: Client, text: Evidence, media: Path) -> None:
+    def test_a_missing_file_is_reported(self, admin_client: Client, text: Evidence, media: Path) -> None:
         (media / text.path).unlink()
         assert admin_client.get(reverse("admin:scraping_evidence_file", args=[text.pk])).status_code == 404
         shown = admin_client.get(reverse("admin:scraping_evidence_change", args=[text.pk])).content.decode()
         assert "The file was deleted" in shown
 
-    def test_are_for_staff_who_may_see_them(self, client: Client, text: Evidence) -> None:
+    def test_need_staff_with_permission(self, client: Client, text: Evidence) -> None:
         addresses = [reverse(f"admin:scraping_evidence_{name}", args=[text.pk]) for name in ("file", "download")]
         assert [client.get(address).status_code for address in addresses] == [302, 302]
         staff = User.objects.create_user("ann", password="long enough 1", is_staff=True)
@@ -187,14 +187,14 @@ class TestFiles:
         staff.user_permissions.add(Permission.objects.get(codename="view_evidence"))
         assert [client.get(address).status_code for address in addresses] == [200, 200]
 
-    def test_are_served_nowhere_else(self, admin_client: Client, text: Evidence) -> None:
+    def test_are_not_served_from_the_media_url(self, admin_client: Client, text: Evidence) -> None:
         for address in (f"/media/{text.path}", f"/{text.path}", f"/static/{text.path}"):
             assert admin_client.get(address).status_code == 404
 
 
 @pytest.mark.requirement("DM-5")
 class TestResolving:
-    def test_a_person_marks_errors_as_resolved(self, admin_client: Client, dead: ScrapeTask) -> None:
+    def test_an_operator_marks_errors_as_resolved(self, admin_client: Client, dead: ScrapeTask) -> None:
         error = ScrapeError.objects.get()
         answer = admin_client.post(
             reverse("admin:scraping_scrapeerror_changelist"),
@@ -206,7 +206,7 @@ class TestResolving:
         assert (error.resolved, error.resolution_method) == (True, "manual")
         assert AuditEntry.objects.get(action_type="errors_resolved").actor == "admin"
 
-    def test_whoever_may_only_look_cannot(self, client: Client, dead: ScrapeTask) -> None:
+    def test_needs_the_permission_to_change_errors(self, client: Client, dead: ScrapeTask) -> None:
         staff = User.objects.create_user("ann", password="long enough 1", is_staff=True)
         staff.user_permissions.add(Permission.objects.get(codename="view_scrapeerror"))
         client.force_login(staff, backend="django.contrib.auth.backends.ModelBackend")
@@ -217,7 +217,7 @@ class TestResolving:
         assert not ScrapeError.objects.get().resolved
 
 
-def test_a_group_counts_the_dead_letters_that_are_open(admin_client: Client, dead: ScrapeTask) -> None:
+def test_a_group_counts_its_open_dead_letters(admin_client: Client, dead: ScrapeTask) -> None:
     group = ErrorGroup.objects.get()
     url = reverse("admin:scraping_errorgroup_changelist")
     assert [row.open_dead_number for row in admin_client.get(url).context["cl"].result_list] == [1]

@@ -1,4 +1,4 @@
-"""How much a match matters, and how it is watched, in the admin."""
+"""Importance and watch of a match in the admin."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TestImportance:
     @pytest.mark.parametrize(
         ("name", "level"), [("high", Importance.HIGH), ("normal", Importance.NORMAL), ("low", Importance.LOW)]
     )
-    def test_is_set_for_several_and_audited(self, admin_client: Client, name: str, level: int) -> None:
+    def test_is_set_for_several_matches_and_audited(self, admin_client: Client, name: str, level: int) -> None:
         matches = [make_watched()[0] for _ in range(2)]
         page = act(admin_client, "scraping_match", f"importance_{name}_selected", *matches)
         assert f"Importance set ({Importance(level).label.lower()}): 2 matches." in page
@@ -36,14 +36,14 @@ class TestImportance:
         assert f"{Importance(level).label}, set by hand" in page
         assert list(AuditEntry.objects.values_list("actor", "action_type")) == [("admin", "importance")] * 2
 
-    def test_is_given_back_to_the_rules(self, admin_client: Client) -> None:
+    def test_is_reset_to_the_rules(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
         act(admin_client, "scraping_match", "importance_low_selected", match)
-        assert "as the rules say" in act(admin_client, "scraping_match", "importance_by_rules_selected", match)
+        assert "by the rules" in act(admin_client, "scraping_match", "importance_by_rules_selected", match)
         match.refresh_from_db()
         assert (match.importance, match.is_importance_fixed) == (Importance.NORMAL, False)
 
-    def test_on_the_matchs_own_page_asks_first(self, admin_client: Client) -> None:
+    def test_needs_confirmation_on_the_page_of_the_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
         url = reverse("admin:scraping_match_set_importance_one", args=[match.pk])
         assert "Set importance" in admin_client.get(url).content.decode()
@@ -64,7 +64,7 @@ class TestImportance:
         match.refresh_from_db()
         assert match.importance == Importance.NORMAL
 
-    def test_lists_can_be_narrowed_to_it(self, admin_client: Client) -> None:
+    def test_filters_lists(self, admin_client: Client) -> None:
         high, other = (make_watched()[0] for _ in range(2))
         Match.objects.filter(pk=high.pk).update(importance=Importance.HIGH, title="Kenya v Nepal")
         Match.objects.filter(pk=other.pk).update(title="Oman v Uganda")
@@ -73,14 +73,14 @@ class TestImportance:
 
 
 class TestWatch:
-    def test_says_how_often_and_why(self, admin_client: Client) -> None:
+    def test_shows_interval_and_reason(self, admin_client: Client) -> None:
         match, ref, _ = make_watched()
         MatchRef.objects.filter(pk=ref.pk).update(polling_interval_seconds=5.0, pace_reason="slowed by <errors>")
         page = page_of(admin_client, match)
         assert f"{ref.source.name}: every 5 s (slowed by &lt;errors&gt;)" in page
         assert "<errors>" not in page
 
-    def test_says_what_was_tried_for_a_silent_one(self, admin_client: Client) -> None:
+    def test_shows_recovery_steps_of_a_silent_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
         tried_at = timezone.now() - timedelta(minutes=5)
         Match.objects.filter(pk=match.pk).update(silence_rung=Rung.SESSION, silence_rung_at=tried_at)

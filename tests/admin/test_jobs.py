@@ -1,4 +1,4 @@
-"""Jobs in the console: start, look, retry. The same functions as the API's, with the person's name."""
+"""Jobs in the admin: start, view, retry. The functions are those of the API, with the operator's name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ended_job(outcomes: Any = None) -> ScrapeJob:
 
 @pytest.mark.requirement("ZT-7")
 class TestStart:
-    def test_of_a_round_asks_then_leads_to_the_job(self, admin_client: Client) -> None:
+    def test_of_a_round_uses_a_form_and_redirects_to_the_job(self, admin_client: Client) -> None:
         make_source("sofascore")
         make_source("crex")
         dialog = admin_client.get(address("scrapejob_start_round")).content.decode()
@@ -61,14 +61,14 @@ class TestStart:
         assert (job.requested_by, job.parameters) == ("admin", {"round": ASKED, "matches": 10})
         assert "Its matches are being looked up" in page_of(admin_client, job)
 
-    def test_of_an_open_round_leads_to_the_one_that_is_there(self, admin_client: Client) -> None:
+    def test_of_an_open_round_redirects_to_its_existing_job(self, admin_client: Client) -> None:
         job = start()
         fields = {**SUBMITTED, "source": "sofascore", **ASKED}
         answer = admin_client.post(address("scrapejob_start_round"), fields, follow=True)
         assert "nothing new was started" in answer.content.decode()
         assert list(ScrapeJob.objects.all()) == [job]
 
-    def test_of_addresses_names_each_bad_one_at_its_field(self, admin_client: Client) -> None:
+    def test_invalid_addresses_are_named_at_their_field(self, admin_client: Client) -> None:
         make_source("sofascore")
         fields = {**SUBMITTED, "urls": f"{url_of(IDS[0])}\nhttps://evil.example/{EVIL}\n"}
         dialog = admin_client.post(address("scrapejob_start_urls"), fields)
@@ -79,7 +79,7 @@ class TestStart:
         admin_client.post(address("scrapejob_start_urls"), {**SUBMITTED, "urls": url_of(IDS[0])})
         assert ScrapeJob.objects.get().items.count() == 1
 
-    def test_says_why_it_refuses(self, admin_client: Client) -> None:
+    def test_gives_the_reason_of_a_refusal(self, admin_client: Client) -> None:
         make_source("sofascore", is_enabled=False)
         fields = {**SUBMITTED, "source": "sofascore", **ASKED}
         said = admin_client.post(address("scrapejob_start_round"), fields).content.decode()
@@ -95,7 +95,7 @@ class TestStart:
 
 
 class TestPage:
-    def test_shows_progress_and_what_is_missing_first(self, admin_client: Client) -> None:
+    def test_shows_progress_and_missing_matches_first(self, admin_client: Client) -> None:
         job = ended_job({IDS[5]: CHANGED, IDS[6]: Transient(EVIL)})
         page = page_of(admin_client, job)
         assert "8 of 10 matches are there" in page
@@ -106,7 +106,7 @@ class TestPage:
         assert page.index(f"sofascore_{IDS[5]}") < page.index(f"sofascore_{IDS[0]}")
         assert 'data-open="yes"' in page
 
-    def test_of_a_round_that_could_not_be_looked_up_says_why(self, admin_client: Client) -> None:
+    def test_shows_why_a_round_could_not_be_discovered(self, admin_client: Client) -> None:
         job, engine = start(), engine_of(RoundReader(round_of(row(IDS[0], season={"id": 1}))))
         for _ in range(2):
             run_due(engine)
@@ -114,10 +114,10 @@ class TestPage:
         close_finished_jobs(timezone.now())
         page = page_of(admin_client, job)
         assert "could not be looked up" in page
-        assert "was given a match of season 1" in page
+        assert "received a match of season 1" in page
         assert 'data-open="no"' in page
 
-    def test_list_counts_many_with_few_questions(
+    def test_list_counts_many_jobs_with_few_queries(
         self, admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
     ) -> None:
         make_source("sofascore")
@@ -130,7 +130,7 @@ class TestPage:
 
 @pytest.mark.requirement("BX-9", "BX-11")
 class TestRetry:
-    def test_of_a_job_opens_what_failed(self, admin_client: Client) -> None:
+    def test_of_a_job_reopens_its_failed_tasks(self, admin_client: Client) -> None:
         job = ended_job({IDS[0]: CHANGED})
         url = address("scrapejob_retry_one", job.pk)
         assert "Retry what failed" in admin_client.get(url).content.decode()
@@ -140,14 +140,14 @@ class TestRetry:
         assert AuditEntry.objects.filter(actor="admin", action_type="retry").count() == 1
         assert "Retried 0 tasks." in admin_client.post(url, SUBMITTED, follow=True).content.decode()
 
-    def test_of_a_group_of_errors_opens_all_that_met_it(self, admin_client: Client) -> None:
+    def test_of_an_error_group_reopens_all_its_tasks(self, admin_client: Client) -> None:
         ended_job({IDS[0]: CHANGED, IDS[1]: CHANGED, IDS[2]: RuntimeError("a bug")})
-        group = ErrorGroup.objects.get(error_type="layout")
+        group = ErrorGroup.objects.get(error_code="layout")
         url = address("errorgroup_retry_one", group.pk)
         assert "Retried 2 tasks." in admin_client.post(url, SUBMITTED, follow=True).content.decode()
         assert ScrapeTask.objects.filter(state=TaskState.DEAD).count() == 1
 
-    def test_of_chosen_groups(self, admin_client: Client) -> None:
+    def test_of_selected_groups(self, admin_client: Client) -> None:
         ended_job({IDS[0]: CHANGED, IDS[2]: RuntimeError("a bug")})
         chosen = {"action": "retry_selected", "_selected_action": [group.pk for group in ErrorGroup.objects.all()]}
         admin_client.post(address("errorgroup_changelist"), chosen)

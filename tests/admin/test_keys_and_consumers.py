@@ -1,4 +1,4 @@
-"""Consumers and their keys in the console: a key is shown once, what ends asks first, all of it is audited."""
+"""Consumers and their keys in the admin: a key is shown once, ending one needs confirmation, everything is audited."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def issued() -> keys.IssuedKey:
 
 
 def page(client: Client, name: str, row: Any, **fields: object) -> HttpResponse:
-    """The page of an action: asked for without fields, sent with them."""
+    """Requests the page of an action; with fields, submits it."""
     url = reverse(f"admin:apiauth_{name}", args=[row.pk])
     return client.post(url, fields) if fields else client.get(url)
 
@@ -75,7 +75,7 @@ class TestIssue:
             assert secret not in page(admin_client, f"{name}_change", row).content.decode()
         assert audited()[-1] == ("admin", "key_issued", key.prefix, "requested by an operator")
 
-    def test_gives_no_second_key_when_the_page_is_loaded_again(self, admin_client: Client) -> None:
+    def test_reloading_the_page_issues_no_second_key(self, admin_client: Client) -> None:
         consumer = Consumer.objects.create(name="acme", created_at=timezone.now())
         form_id = uuid.uuid4()
         self.issue(admin_client, consumer, form_id=form_id)
@@ -87,23 +87,23 @@ class TestIssue:
     @pytest.mark.parametrize(
         "changes", [{"scopes": []}, {"scopes": ["fly"]}, {"expires_in_days": 0}, {"label": "x" * 81}, {"form_id": "x"}]
     )
-    def test_refuses_nonsense(self, admin_client: Client, changes: dict[str, object]) -> None:
+    def test_refuses_invalid_values(self, admin_client: Client, changes: dict[str, object]) -> None:
         consumer = Consumer.objects.create(name="acme", created_at=timezone.now())
         assert self.issue(admin_client, consumer, **changes).status_code == 200
         assert not ApiKey.objects.exists()
 
-    def test_refuses_a_consumer_that_is_shut_out(self, admin_client: Client) -> None:
+    def test_refuses_an_inactive_consumer(self, admin_client: Client) -> None:
         consumer = Consumer.objects.create(name="acme", created_at=timezone.now(), is_active=False)
         assert "is inactive" in self.issue(admin_client, consumer).content.decode()
         assert not ApiKey.objects.exists()
 
-    def test_asks_on_a_page_that_shows_names_as_text(self, admin_client: Client) -> None:
+    def test_escapes_names_on_the_confirmation_page(self, admin_client: Client) -> None:
         consumer = Consumer.objects.create(name=EVIL, created_at=timezone.now())
         asked = page(admin_client, "consumer_issue_key", consumer).content.decode()
         assert EVIL not in asked
         assert "&lt;script&gt;" in asked
 
-    def test_is_for_those_who_may_add_keys(self, client: Client) -> None:
+    def test_needs_the_permission_to_add_keys(self, client: Client) -> None:
         consumer = Consumer.objects.create(name="acme", created_at=timezone.now())
         staff(client, "view_consumer", "change_consumer", "view_apikey", "change_apikey")
         assert self.issue(client, consumer).status_code == 403
@@ -118,9 +118,7 @@ class TestIssue:
 
 
 class TestRotate:
-    def test_shows_the_new_key_once_and_lets_the_old_one_run_out(
-        self, admin_client: Client, issued: keys.IssuedKey
-    ) -> None:
+    def test_shows_the_new_key_once_and_the_old_one_expires(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         assert "Rotate the key" in page(admin_client, "apikey_rotate_one", issued.key).content.decode()
         answer = page(admin_client, "apikey_rotate_one", issued.key, overlap_hours=2)
         new = keys.verify(KEY.search(answer.content.decode())[0], timezone.now())
@@ -131,25 +129,25 @@ class TestRotate:
         assert "no-store" in answer.headers["Cache-Control"]
         assert audited()[-1][:3] == ("admin", "key_rotated", issued.key.prefix)
 
-    def test_says_why_it_refuses(self, admin_client: Client, issued: keys.IssuedKey) -> None:
+    def test_gives_the_reason_of_a_refusal(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         page(admin_client, "apikey_rotate_one", issued.key, overlap_hours=2)
         again = page(admin_client, "apikey_rotate_one", issued.key, overlap_hours=2).content.decode()
         assert "was rotated already" in again
         assert ApiKey.objects.count() == 2
 
-    def test_is_for_those_who_may_add_and_change_keys(self, client: Client, issued: keys.IssuedKey) -> None:
+    def test_needs_the_permissions_to_add_and_change_keys(self, client: Client, issued: keys.IssuedKey) -> None:
         staff(client, "view_apikey", "change_apikey")
         assert page(client, "apikey_rotate_one", issued.key, overlap_hours=2).status_code == 403
         assert ApiKey.objects.count() == 1
 
 
 class TestRevoke:
-    def test_asks_first(self, admin_client: Client, issued: keys.IssuedKey) -> None:
+    def test_needs_confirmation(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         assert "This is final." in page(admin_client, "apikey_revoke_one", issued.key).content.decode()
         issued.key.refresh_from_db()
         assert issued.key.revoked_at is None
 
-    def test_ends_it_with_a_reason(self, admin_client: Client, issued: keys.IssuedKey) -> None:
+    def test_revokes_the_key_with_a_reason(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         assert revoke(admin_client, issued.key, " ").status_code == 200
         assert revoke(admin_client, issued.key, "it leaked").status_code == 302
         issued.key.refresh_from_db()
@@ -157,7 +155,7 @@ class TestRevoke:
         assert issued.key.revoke_reason == "it leaked"
         assert audited()[-1] == ("admin", "key_revoked", issued.key.prefix, "it leaked")
 
-    def test_refuses_one_that_is_revoked_already(self, admin_client: Client, issued: keys.IssuedKey) -> None:
+    def test_refuses_a_revoked_key(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         keys.revoke(prefix=issued.key.prefix, now=timezone.now(), reason="it leaked")
         url = reverse("admin:apiauth_apikey_revoke_one", args=[issued.key.pk])
         page = admin_client.post(url, {"reason": "again", "_form_submitted": "on"}, follow=True).content.decode()
@@ -165,7 +163,7 @@ class TestRevoke:
         issued.key.refresh_from_db()
         assert issued.key.revoke_reason == "it leaked"
 
-    def test_is_not_for_those_who_only_look(self, client: Client, issued: keys.IssuedKey) -> None:
+    def test_refuses_users_with_read_permission_only(self, client: Client, issued: keys.IssuedKey) -> None:
         staff(client, "view_apikey", "add_apikey")
         assert revoke(client, issued.key, "x").status_code == 403
         issued.key.refresh_from_db()
@@ -174,7 +172,7 @@ class TestRevoke:
 
 @pytest.mark.parametrize("number", ["99", "x", "9" * 30, "9" * 5000])
 @pytest.mark.parametrize("name", ["consumer_issue_key", "apikey_rotate_one", "apikey_revoke_one"])
-def test_a_page_of_nothing_is_not_found(admin_client: Client, name: str, number: str) -> None:
+def test_an_unknown_key_is_not_found(admin_client: Client, name: str, number: str) -> None:
     url = reverse(f"admin:apiauth_{name}", args=[number])
     assert admin_client.post(url, {"reason": "x", "_form_submitted": "on"}).status_code == 404
 
@@ -198,7 +196,7 @@ class TestLists:
         assert issued.key.prefix in own
         assert issued.key.secret_hash not in own
 
-    def test_of_a_consumer_lead_to_its_keys(self, admin_client: Client, issued: keys.IssuedKey) -> None:
+    def test_a_consumer_links_to_its_keys(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         shown = admin_client.get(reverse("admin:apiauth_consumer_change", args=[issued.key.consumer_id]))
         to_key = reverse("admin:apiauth_apikey_change", args=[issued.key.pk])
         assert f'href="{to_key}">{issued.key.prefix}</a>' in shown.content.decode()
@@ -227,13 +225,13 @@ class TestConsumers:
             ({"tier": "premium", "requests_per_minute": 5}, "are for the tier custom only"),
         ],
     )
-    def test_have_a_number_with_the_tier_custom_and_only_then(
+    def test_have_a_limit_only_with_the_tier_custom(
         self, admin_client: Client, fields: dict[str, object], why: str
     ) -> None:
         assert why in self.save(admin_client, **fields).content.decode()
         assert not Consumer.objects.exists()
 
-    def test_that_are_made_inactive_are_shut_out_at_once(self, admin_client: Client, issued: keys.IssuedKey) -> None:
+    def test_inactive_ones_are_refused_at_once(self, admin_client: Client, issued: keys.IssuedKey) -> None:
         prefix, consumer = issued.key.prefix, issued.key.consumer
         assert authentication.find(prefix).consumer.is_active
         self.save(admin_client, consumer, name="acme", is_active=None)

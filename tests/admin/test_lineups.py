@@ -1,4 +1,4 @@
-"""The match page: who plays, and what was there when it ended. The record can be taken home."""
+"""The match page in the admin: line-ups, check of the ended match, download of the match log."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from scraping.matches import lineups, match_logs
 from scraping.models import Match, MatchArchive
 from scraping.payloads import Status
 from tests.factories import football_state, make_match, make_ref
-from tests.scraping.people import lineups_of, player, side_of
+from tests.scraping.scripted_lineups import lineups_of, player, side_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
 
 @pytest.fixture
 def match(settings: Any, tmp_path: Path) -> Match:
-    settings.MATCH_LOG_DIR = tmp_path
+    settings.STORAGE_DIR = tmp_path
     now = timezone.now()
     state = football_state(status=Status.UPCOMING)
     match = make_match(state=state, now=now, start_time=now + timedelta(hours=1))
@@ -40,21 +40,21 @@ def page(client: Client, match: Match) -> str:
 
 
 @pytest.mark.requirement("FS-19")
-def test_both_sides_stand_on_the_page_of_the_match(admin_client: Client, match: Match) -> None:
+def test_the_match_page_shows_both_sides(admin_client: Client, match: Match) -> None:
     shown = page(admin_client, match)
     for words in ("Before the start", "Starters (11)", "Bench (2)", "4-3-3", "Player a1 (c)", "Player b9"):
         assert words in shown
     assert "confirmed; fewer than eleven starters are known" in shown
 
 
-def test_the_list_names_the_team_and_says_in_words_what_is_known(admin_client: Client, match: Match) -> None:
+def test_the_list_shows_team_and_state_of_the_line_up(admin_client: Client, match: Match) -> None:
     shown = admin_client.get(reverse("admin:scraping_lineup_changelist")).content.decode()
     for words in (match.team_a, match.team_b, "before the start", "confirmed", "fewer than eleven"):
         assert words in shown
     assert "team_b" not in shown
 
 
-def test_a_match_without_line_ups_or_an_end_says_so(admin_client: Client) -> None:
+def test_a_live_match_without_line_ups_is_described(admin_client: Client) -> None:
     shown = page(admin_client, make_match())
     assert "lineup-side" not in shown
     assert "None have been read" in shown
@@ -62,7 +62,7 @@ def test_a_match_without_line_ups_or_an_end_says_so(admin_client: Client) -> Non
 
 
 @pytest.mark.requirement("EC-3")
-def test_missing_parts_are_listed_and_the_record_can_be_downloaded(admin_client: Client, match: Match) -> None:
+def test_missing_parts_are_listed_and_the_match_log_can_be_downloaded(admin_client: Client, match: Match) -> None:
     checks = {"result": True, "figures": False, "events": None, "reads": 4, "given_up": True}
     Match.objects.update(final_checks=checks)
     archive = match_logs.write(match.pk, now=timezone.now())
@@ -77,7 +77,7 @@ def test_missing_parts_are_listed_and_the_record_can_be_downloaded(admin_client:
     assert json.loads(gzip.decompress(answer.content))["match"]["id"] == match.pk
 
 
-def test_a_record_is_not_for_everybody(client: Client, match: Match) -> None:
+def test_a_match_log_needs_permission(client: Client, match: Match) -> None:
     archive = match_logs.write(match.pk, now=timezone.now())
     assert archive is not None
     url = reverse("admin:scraping_matcharchive_download", args=[archive.pk])
@@ -86,7 +86,7 @@ def test_a_record_is_not_for_everybody(client: Client, match: Match) -> None:
     assert client.get(url).status_code == 403
 
 
-def test_a_record_outside_its_folder_is_not_served(admin_client: Client, match: Match, tmp_path: Path) -> None:
+def test_a_match_log_outside_its_folder_is_not_served(admin_client: Client, match: Match, tmp_path: Path) -> None:
     outside = tmp_path.parent / "outside.gz"
     outside.write_bytes(b"secret")
     row = MatchArchive.objects.create(

@@ -1,4 +1,4 @@
-"""Every table of the console opens, searches, and shows one row; history can't be changed; nothing is markup."""
+"""Every table of the admin can be listed, searched and opened; history is read-only; scraped text is escaped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TestEveryTable:
         assert page.status_code == 200
         assert "<script>alert" not in page.content.decode()
 
-    def test_is_history_that_nobody_edits(self, console: Client, model: type[Model]) -> None:
+    def test_history_is_read_only(self, console: Client, model: type[Model]) -> None:
         if model._meta.model_name in EDITABLE:
             pytest.skip("operators edit this one")
         row = model._default_manager.first()
@@ -61,7 +61,7 @@ class TestEveryTable:
         assert model._default_manager.filter(pk=row.pk).exists()
 
 
-def test_shows_what_sources_say_as_text(console: Client) -> None:
+def test_escapes_scraped_text(console: Client) -> None:
     task = ScrapeTask.objects.get()
     page = console.get(reverse("admin:scraping_scrapetask_change", args=[task.pk])).content.decode()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -74,7 +74,7 @@ def test_never_shows_the_hash_of_a_key(console: Client) -> None:
 
 
 class TestFirstPage:
-    def test_tells_how_it_is_and_links_to_what_is_broken(self, console: Client) -> None:
+    def test_shows_the_health_and_links_to_problems(self, console: Client) -> None:
         page = console.get(reverse("admin:index")).content.decode()
         assert "DEGRADED" in page
         assert "state__exact=DEAD" in page
@@ -93,7 +93,7 @@ class TestFirstPage:
 
 
 @pytest.mark.parametrize("table", ["scraping_scrapetask", "scraping_scrapeerror", "scraping_scraper", "scraping_match"])
-def test_asks_as_few_questions_for_many_rows_as_for_one(
+def test_makes_a_constant_number_of_queries(
     console: Client, table: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(15):
@@ -103,13 +103,13 @@ def test_asks_as_few_questions_for_many_rows_as_for_one(
         console.get(reverse(f"admin:{table}_changelist"))
 
 
-def test_asks_nobody_without_a_login(client: Client) -> None:
+def test_needs_a_login(client: Client) -> None:
     answer = client.get(reverse("admin:scraping_scrapetask_changelist"))
     assert (answer.status_code, answer["Location"].split("?")[0]) == (302, reverse("admin:login"))
 
 
-class TestWaysToAMatch:
-    def test_finds_it_by_its_whole_key(self, console: Client) -> None:
+class TestLinksToAMatch:
+    def test_finds_a_match_by_its_full_key(self, console: Client) -> None:
         _, ref, _ = make_watched(title="The one sought")
         make_watched(title="Another")
         page = console.get(reverse("admin:scraping_match_changelist"), {"q": ref.key}).content.decode()
@@ -117,7 +117,7 @@ class TestWaysToAMatch:
         assert "Another" not in page
         assert ref.key in page
 
-    def test_leads_on_to_its_tasks_and_errors(self, console: Client) -> None:
+    def test_links_to_its_tasks_and_errors(self, console: Client) -> None:
         match, ref, _ = make_watched()
         mine = make_task(ref, state=TaskState.SUCCESS)
         page = console.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
@@ -129,7 +129,7 @@ class TestWaysToAMatch:
         assert errors in page
         assert not console.get(errors).context["cl"].result_list
 
-    def test_an_alert_leads_to_what_it_is_about(self, console: Client) -> None:
+    def test_an_alert_links_to_its_subject(self, console: Client) -> None:
         match, _, _ = make_watched()
         raise_alert(f"dead:{match.pk}", Severity.CRITICAL, "dead", {"match_id": match.pk}, timezone.now())
         page = console.get(reverse("admin:index")).content.decode()

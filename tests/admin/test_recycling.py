@@ -1,4 +1,4 @@
-"""A person asks for fresh browsers: by POST, in the console, at the command line. Workers are tested elsewhere."""
+"""Operators replace browsers: by POST, in the admin, at the command line. The workers' part is tested elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def make_worker(name: str, *, silent_seconds: float = 0.0) -> Worker:
     return Worker.objects.create(worker_id=name, host="here", pid=1, started_at=at, heartbeat_at=at)
 
 
-def test_the_list_of_orders_says_what_came_of_each(admin_client: Client) -> None:
+def test_the_list_of_commands_shows_their_outcomes(admin_client: Client) -> None:
     make_worker("w1")
     page = reverse("admin:scraping_workerorder_changelist")
     assert "No worker was commanded" in admin_client.get(page).content.decode()
@@ -36,7 +36,7 @@ def test_the_list_of_orders_says_what_came_of_each(admin_client: Client) -> None
 
 
 class TestByPost:
-    def test_every_worker_that_is_at_work_is_asked(self, admin_client: Client) -> None:
+    def test_creates_a_command_for_every_live_worker(self, admin_client: Client) -> None:
         make_worker("w1"), make_worker("w2"), make_worker("gone", silent_seconds=60)
         answer = admin_client.post("/admin/recycle", {"reason": "it leaks"})
         assert answer.status_code == 202
@@ -44,17 +44,17 @@ class TestByPost:
         given = WorkerOrder.objects.order_by("pk").values_list("worker_id", "kind", "reason", "actor")
         assert list(given) == [(name, "recycle_browser", "it leaks", "admin") for name in ("w1", "w2")]
 
-    def test_asked_twice_is_asked_once(self, admin_client: Client) -> None:
+    def test_a_second_request_creates_no_second_command(self, admin_client: Client) -> None:
         make_worker("w1")
         first, second = (admin_client.post("/admin/recycle").json() for _ in range(2))
         assert (len(first["orders"]), second["orders"], second["workers"]) == (1, [], ["w1"])
 
     @pytest.mark.parametrize(("worker_id", "code"), [("", 409), ("w9", 404)])
-    def test_where_nobody_is_at_work_it_says_so(self, admin_client: Client, worker_id: str, code: int) -> None:
+    def test_reports_that_no_worker_is_alive(self, admin_client: Client, worker_id: str, code: int) -> None:
         answer = admin_client.post("/admin/recycle", {"worker_id": worker_id})
         assert (answer.status_code, WorkerOrder.objects.count()) == (code, 0)
 
-    def test_staff_only_with_the_right_to_and_only_by_post(self, admin_client: Client, client: Client) -> None:
+    def test_needs_permission_and_post(self, admin_client: Client, client: Client) -> None:
         make_worker("w1")
         assert client.post("/admin/recycle").status_code == 403
         person = User.objects.create_user("ada", password="x", is_staff=True)
@@ -64,7 +64,7 @@ class TestByPost:
         assert client.post("/admin/recycle").status_code == 202
         assert admin_client.get("/admin/recycle").status_code == 405
 
-    def test_another_sites_form_is_refused(self, admin_user: User) -> None:
+    def test_refuses_a_form_from_another_site(self, admin_user: User) -> None:
         make_worker("w1")
         browser = Client(enforce_csrf_checks=True)
         browser.force_login(admin_user)
@@ -81,8 +81,8 @@ def test_in_the_list_of_workers(admin_client: Client) -> None:
     assert WorkerOrder.objects.get().worker_id == "w1"
 
 
-class TestAtTheCommandLine:
-    def test_says_what_each_worker_did(
+class TestCommandLine:
+    def test_prints_the_outcome_of_each_worker(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         make_worker("w1")
@@ -96,6 +96,6 @@ class TestAtTheCommandLine:
         call_command("browsers", "recycle", "w1", by="ada")
         assert "w1: browser 2 took its place" in capsys.readouterr().out
 
-    def test_nobody_there(self) -> None:
+    def test_reports_that_no_worker_is_alive_on_the_command_line(self) -> None:
         with pytest.raises(CommandError, match="No worker named w1 is running"):
             call_command("browsers", "recycle", "w1")

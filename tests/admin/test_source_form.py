@@ -1,4 +1,4 @@
-"""The page of a source: selectors and the way of reading are checked before a worker gets to see them."""
+"""The form of a source: selectors and read mode are validated before they are stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.requirement("FR-019")]
 
 
 def post(client: Client, source: Source, **changes: Any) -> str:
-    """What the page says after it was sent; empty when it was taken."""
+    """Submits the form; returns its error messages, empty if it was accepted."""
     page = f"/admin/scraping/source/{source.pk}/change/"
     form = client.get(page).context["adminform"].form
     values = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
@@ -31,7 +31,7 @@ def board() -> Source:
     return make_source(key="board", sport="cricket")
 
 
-def test_selectors_are_taken_at_once(admin_client: Client, board: Source) -> None:
+def test_selectors_apply_at_once(admin_client: Client, board: Source) -> None:
     own = {"total_a": [".score", "//b[@id='score']"], "balls.id": ["./@data-id"]}
     assert not post(admin_client, board, selectors=own, read_way="attached")
     board.refresh_from_db()
@@ -48,7 +48,7 @@ def test_selectors_are_taken_at_once(admin_client: Client, board: Source) -> Non
         ([".score"], "selectors are given by field"),
     ],
 )
-def test_one_that_cannot_be_used_is_refused_by_name(
+def test_an_invalid_selector_is_refused_by_name(
     admin_client: Client, board: Source, selectors: Any, named: str
 ) -> None:
     assert named in post(admin_client, board, selectors=selectors)

@@ -1,4 +1,4 @@
-"""What people look at: traffic by day, fill rates by hour, the way each match is read."""
+"""Admin pages: traffic by day, fill rates by hour, read mode of each match."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def spend(source: Source, megabytes: float, *, now: datetime = NOW, days_ago: in
 
 @pytest.mark.requirement("FS-3")
 class TestTraffic:
-    def test_a_day_is_drawn_by_what_it_left_of_the_budget(self) -> None:
+    def test_a_day_is_coloured_by_its_share_of_the_budget(self) -> None:
         source = make_source(daily_megabytes=100)
         for days_ago, megabytes in ((0, 110), (1, 85), (2, 40)):
             spend(source, megabytes, days_ago=days_ago)
@@ -74,7 +74,7 @@ class TestFillRates:
             {(source.pk, PLAY, field, bucket_start(now - timedelta(minutes=minutes_ago), BUCKET_SECONDS)): fill}
         )
 
-    def test_are_shown_by_field_and_hour_beside_what_is_usual(self) -> None:
+    def test_are_shown_by_field_and_hour_with_the_usual_rate(self) -> None:
         source = make_source()
         self.fill(source, NOW, 125, (100, 98))
         self.fill(source, NOW, 65, (50, 50))
@@ -90,7 +90,7 @@ class TestFillRates:
         assert venue.cells[-1].tooltip == "10 Jan 12:00 UTC: 25 % of 40 readings"
         assert not integrity.has_fallen
 
-    def test_the_page_shows_the_map(self, admin_client: Client) -> None:
+    def test_the_page_shows_the_heat_map(self, admin_client: Client) -> None:
         now, source = timezone.now(), make_source()
         self.fill(source, now, 120, (100, 98))
         self.fill(source, now, 0, (40, 10))
@@ -100,7 +100,7 @@ class TestFillRates:
 
 
 @pytest.mark.requirement("FR-019")
-def test_the_way_a_match_is_read_shows_on_its_page_with_the_reason(admin_client: Client) -> None:
+def test_a_match_page_shows_its_read_mode_and_the_reason(admin_client: Client) -> None:
     match, ref, _ = make_watched()
     type(ref).objects.filter(pk=ref.pk).update(
         read_mode="visit", read_mode_reason="auth: live answered 401", read_mode_since=NOW
@@ -118,7 +118,7 @@ def test_the_way_a_match_is_read_shows_on_its_page_with_the_reason(admin_client:
         (alert_keys.CHANGED.of("crex"), "scraping_scrapeerror"),
     ],
 )
-def test_an_alert_leads_to_what_it_is_about(admin_client: Client, key: str, table: str) -> None:
+def test_an_alert_links_to_its_subject(admin_client: Client, key: str, table: str) -> None:
     raise_alert(key, Severity.WARNING, "look here", {"source": "crex"}, timezone.now())
     page = admin_client.get(reverse("admin:index")).content.decode()
     listed = page.split("look here")[0].rpartition("<a ")[2]

@@ -1,4 +1,4 @@
-"""Pairs, conflicts, aliases and unknown values: what operators see of several sources, and what they decide."""
+"""Admin pages of pairs, conflicts, aliases and unknown values, and the operators' decisions on pairs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SENT = {"_form_submitted": "on"}
 
 @pytest.fixture
 def review() -> PairingReview:
-    """India against Australia at crex, and what may be the same at espn."""
+    """India against Australia at crex, and a possible duplicate at espn."""
     now = timezone.now()
     first = make_match(now=now)
     make_ref(first, source="crex", payload=first.payload, source_event_id="V1")
@@ -46,7 +46,7 @@ class TestPairs:
         listed = admin_client.get(reverse("admin:scraping_pairingreview_changelist"), {"state__exact": "open"})
         assert "IND v AUS" in listed.content.decode()
 
-    def test_one_match_after_a_question_and_with_an_entry_in_the_audit(
+    def test_merges_after_confirmation_with_an_audit_entry(
         self, admin_client: Client, review: PairingReview, django_capture_on_commit_callbacks
     ) -> None:
         question = admin_client.get(url(review, "join_one")).content.decode()
@@ -60,13 +60,13 @@ class TestPairs:
         assert kept.refs.count() == 2
         assert AuditEntry.objects.filter(actor="admin", action_type="join").count() == 1
 
-    def test_two_matches(self, admin_client: Client, review: PairingReview) -> None:
+    def test_keeps_two_matches_apart(self, admin_client: Client, review: PairingReview) -> None:
         admin_client.post(url(review, "keep_apart_one"), SENT)
         review.refresh_from_db()
         assert review.state == PairingState.APART
         assert AuditEntry.objects.filter(actor="admin", action_type="keep_apart").count() == 1
 
-    def test_a_refusal_says_why(self, admin_client: Client, review: PairingReview) -> None:
+    def test_gives_the_reason_of_a_refusal(self, admin_client: Client, review: PairingReview) -> None:
         make_ref(review.match, source="crex")
         page = admin_client.post(url(review, "join_one"), SENT, follow=True).content.decode()
         assert "has both of them" in page
@@ -92,15 +92,13 @@ class TestTruth:
         return match
 
     @pytest.mark.requirement("BX-5")
-    def test_a_match_tells_where_its_fields_are_from_and_what_others_say(
-        self, admin_client: Client, match: Match
-    ) -> None:
+    def test_a_match_shows_provenance_and_other_values(self, admin_client: Client, match: Match) -> None:
         page = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
         assert "espn: Waca" in page
         assert "<th>other sources</th>" in page
         assert "innings.1.runs" in page
 
-    def test_conflicts_are_found_by_match_and_state(self, admin_client: Client, match: Match) -> None:
+    def test_conflicts_are_filtered_by_match_and_state(self, admin_client: Client, match: Match) -> None:
         table = reverse("admin:scraping_conflict_changelist")
 
         def shown(**query: str | int) -> int:
@@ -110,7 +108,7 @@ class TestTruth:
         conflicts.note(match.pk, (), now=timezone.now())
         assert (shown(state="open"), shown(state="agreed"), shown(chosen_source__exact="crex")) == (0, 1, 1)
 
-    def test_a_row_tells_what_is_served_and_what_is_not(self, admin_client: Client, match: Match) -> None:
+    def test_a_conflict_shows_the_served_and_the_rejected_value(self, admin_client: Client, match: Match) -> None:
         listed = admin_client.get(reverse("admin:scraping_conflict_changelist")).content.decode()
         of_match = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
         for page in (listed, of_match):
@@ -118,7 +116,7 @@ class TestTruth:
             assert "150 (espn)" in page
             assert "19.8 %" in page
 
-    def test_a_score_that_waits_to_be_confirmed_is_shown(self, admin_client: Client, match: Match) -> None:
+    def test_an_unconfirmed_score_is_shown(self, admin_client: Client, match: Match) -> None:
         Match.objects.update(provisional={"source": "espn", "score": "93/3"})
         page = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
         assert "Provisional" in page
@@ -137,12 +135,12 @@ class TestEmptyTables:
             ("matcharchive", "No match has ended yet"),
         ],
     )
-    def test_say_what_would_be_in_them(self, admin_client: Client, table: str, words: str) -> None:
+    def test_explain_their_content(self, admin_client: Client, table: str, words: str) -> None:
         page = admin_client.get(reverse(f"admin:scraping_{table}_changelist")).content.decode()
         assert words in page
         assert "Show all" not in page
 
-    def test_say_that_nothing_fits_where_something_was_asked_for(self, admin_client: Client) -> None:
+    def test_say_that_no_row_matches_the_filter(self, admin_client: Client) -> None:
         page = admin_client.get(reverse("admin:scraping_conflict_changelist"), {"q": "nobody"}).content.decode()
         assert "No row fits the search and the filters" in page
         assert "Show all" in page
@@ -154,12 +152,12 @@ class TestAliases:
         data = {"sport": "cricket", "alias": alias, "name": name}
         return client.post(reverse("admin:scraping_teamalias_add"), data, follow=True).content.decode()
 
-    def test_are_added_as_they_are_compared(self, admin_client: Client) -> None:
+    def test_are_stored_in_normalised_form(self, admin_client: Client) -> None:
         self.add(admin_client, "Baggy-Greens")
         assert TeamAlias.objects.get().squeezed == "baggygreens"
 
     @pytest.mark.parametrize(("alias", "said"), [("baggy greens", "There is this one already"), ("--", "letters")])
-    def test_one_that_makes_no_sense_is_refused(self, admin_client: Client, alias: str, said: str) -> None:
+    def test_an_invalid_alias_is_refused(self, admin_client: Client, alias: str, said: str) -> None:
         self.add(admin_client, "Baggy-Greens")
         assert said in self.add(admin_client, alias, "Somebody else")
         assert TeamAlias.objects.count() == 1
@@ -167,7 +165,7 @@ class TestAliases:
 
 @pytest.mark.requirement("SO-7")
 class TestSourceOverride:
-    """A change here counts at once, without a restart."""
+    """A change applies at once, without a restart."""
 
     def post(self, client: Client, **changes: object) -> None:
         page = reverse("admin:scraping_source_change", args=[make_source("crex").pk])
@@ -186,20 +184,20 @@ class TestSourceOverride:
             ({"burst_allowance": 3}, 3),
         ],
     )
-    def test_the_next_tick_keeps_to_it(self, admin_client: Client, changes: dict[str, object], opened: int) -> None:
+    def test_applies_to_the_next_tick(self, admin_client: Client, changes: dict[str, object], opened: int) -> None:
         for _ in range(5):
             make_ref(source="crex")
         self.post(admin_client, **changes)
         assert open_due_tasks(timezone.now()) == opened
 
-    def test_the_next_reading_keeps_to_it(self, admin_client: Client) -> None:
+    def test_applies_to_the_next_reading(self, admin_client: Client) -> None:
         ref = make_ref(make_unread_match(), source="crex", captured_at=None)
         self.post(admin_client, min_interval_seconds=45)
         read(ref, payload_of(ref, chasing(96), at=later(1)), at=later(1))
         ref.refresh_from_db()
         assert ref.polling_interval_seconds == 45
 
-    def test_a_source_that_weighs_more_now_is_believed_at_its_next_word(self, admin_client: Client) -> None:
+    def test_a_source_with_a_higher_weight_is_chosen_at_its_next_reading(self, admin_client: Client) -> None:
         make_source("espn", precedence_weight=80)
         crex = make_ref(make_unread_match(), source="crex", captured_at=None)
         espn = make_ref(crex.match, source="espn", captured_at=None)

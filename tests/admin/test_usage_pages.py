@@ -53,7 +53,7 @@ class TestCharts:
         assert charts(NOW, consumer("other").pk)[0]["summary"].startswith("11 requests")
         assert [row["name"] for row in consumers_table(NOW)] == ["acme", "other"]
 
-    def test_say_so_without_requests(self) -> None:
+    def test_report_that_there_are_no_requests(self) -> None:
         assert requests_chart("Requests", [("now", UsageHour())])["summary"] == "no requests"
 
     def test_a_table_lists_the_most_requested_addresses(self) -> None:

@@ -1,4 +1,4 @@
-"""Bodies: never more than is taken, whatever the caller says about their length, and read when they come in chunks."""
+"""Request bodies: limited in size whatever their declared length is, and read when they are chunked."""
 
 import io
 import json
@@ -21,7 +21,7 @@ GOOD = json.dumps({"dry_run": True, "error_class": "transient"}).encode()
 
 
 class Drip(io.BytesIO):
-    """Gives a body in small pieces, as a network does, and notes how much was taken from it."""
+    """Returns a body in small pieces, as a network does, and counts the bytes that were read."""
 
     def read(self, size: int | None = -1) -> bytes:
         return super().read(min(size if size is not None and size >= 0 else 1000, 1000))
@@ -53,10 +53,10 @@ class TestInChunks:
         body = Drip(b" " * (MAX_BODY_BYTES * 4))
         response = in_chunks(operator, body)
         assert (response.status_code, response.json()["code"]) == (413, "payload-too-large")
-        assert body.tell() == MAX_BODY_BYTES + 1  # no more was read than shows that it is too much
+        assert body.tell() == MAX_BODY_BYTES + 1  # no more was read than needed to see that it is too large
         assert response["X-RateLimit-Remaining"] == "999"
 
-    def test_of_strangers_are_not_read_at_all(self, operator: Caller) -> None:
+    def test_of_anonymous_callers_are_not_read(self, operator: Caller) -> None:
         operator.token = "a.b.c"
         body = Drip(GOOD)
         assert in_chunks(operator, body).status_code == 401
@@ -74,7 +74,7 @@ class TestDeclaredLength:
         assert send(operator, Drip(body), CONTENT_LENGTH=str(len(body))).status_code == 200
 
     @pytest.mark.parametrize("declared", ["5", "-1", "x", "1e3"])
-    def test_that_lies_is_never_our_mistake(self, operator: Caller, declared: str) -> None:
+    def test_that_is_wrong_is_no_server_error(self, operator: Caller, declared: str) -> None:
         assert send(operator, Drip(GOOD), CONTENT_LENGTH=declared).status_code in {200, 400}
 
     def test_a_declared_length_above_the_body_is_ignored(self, operator: Caller) -> None:
@@ -82,7 +82,7 @@ class TestDeclaredLength:
 
 
 class Stuck(io.BytesIO):
-    """A body that does not end until `ends` is set."""
+    """A body that blocks until `ends` is set."""
 
     def __init__(self, ends: threading.Event) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ def limited(body: io.BytesIO, address: str) -> body_limits.LimitedBody:
 
 @contextmanager
 def held(*addresses: str) -> Iterator[None]:
-    """Bodies from these addresses are waited for."""
+    """Starts requests from these addresses whose bodies never arrive."""
     ends = threading.Event()
     bodies = [Stuck(ends) for _ in addresses]
     readers = [

@@ -39,7 +39,7 @@ def _no_access_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def long_lifetime(clean_api: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Documents that no test outlives."""
+    """A lifetime longer than any test."""
     monkeypatch.setattr(documents, "lifetime_seconds", 3600.0)
     monkeypatch.setattr(documents, "compare_seconds", 3600.0)
     for name in ("COMPARE_SECONDS", "FOLLOWED_SECONDS"):
@@ -85,7 +85,7 @@ class TestWithinTheLifetime:
             (listed,) = operator.get("/api/v1/matches").json()["matches"]
             assert listed["lifecycle"] == lifecycle
 
-    def test_an_archived_match_is_read_once_in_a_while(self, caller: Caller) -> None:
+    def test_an_archived_match_is_cached(self, caller: Caller) -> None:
         match = make_match(lifecycle=MatchLifecycle.ARCHIVED, status="completed", now=timezone.now())
         make_ref(match)
         caller.get("/api/v1/matches")
@@ -93,14 +93,14 @@ class TestWithinTheLifetime:
         _, second = asked(caller, f"/api/v1/matches/{match.pk}")
         assert (answer.status_code, bool(first), second) == (200, True, [])
 
-    def test_a_former_id_leads_to_the_match_that_it_became_part_of(self, caller: Caller) -> None:
+    def test_a_former_id_returns_the_merged_match(self, caller: Caller) -> None:
         match = live_match()
         former = make_match(merged_into=match)
         assert caller.get(f"/api/v1/matches/{former.pk}").json()["id"] == match.pk
         assert asked(caller, f"/api/v1/matches/{former.pk}")[1] == []
 
     @pytest.mark.requirement("BX-1")
-    def test_reads_go_on_while_the_database_is_away(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reads_continue_while_the_database_is_away(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
         match = live_match()
         caller.get(f"/api/v1/matches/{match.pk}/events?since=0")
         caller.get(f"/api/v1/matches/{match.pk}/delta?since=1")
@@ -112,7 +112,7 @@ class TestWithinTheLifetime:
             assert (answer.status_code, answer["X-Data-Source"], queries) == (200, "cache", []), place
         assert caller.get(f"/api/v1/matches/{match.pk}").json()["_metadata"]["source"] == "cache"
 
-    def test_reads_go_on_if_a_change_could_not_be_read_before_the_outage(
+    def test_reads_continue_if_a_change_was_not_read_before_the_outage(
         self, caller: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         match = live_match()
@@ -155,7 +155,7 @@ class TestWithoutLifetime:
         for name in ("999999", "crex_unknown"):
             assert caller.get(f"/api/v1/matches/{name}").status_code == 404
 
-    def test_the_age_is_of_now(self, caller: Caller) -> None:
+    def test_the_age_is_computed_at_the_request(self, caller: Caller) -> None:
         match = live_match()
         long_ago = timezone.now() - timedelta(seconds=77)
         Match.objects.filter(pk=match.pk).update(last_scraper_update=long_ago, sequence=2)

@@ -1,4 +1,4 @@
-"""Whose address counts, however the header is forged."""
+"""The client address that counts, also with a forged forwarding header."""
 
 import pytest
 from django.test import RequestFactory

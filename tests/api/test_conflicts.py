@@ -65,7 +65,7 @@ class TestConflicts:
         (row,) = caller.get(path(match), {"state": "all"}).json()["conflicts"]
         assert row["resolved_at"] is not None
 
-    def test_is_unchanged_until_something_comes_or_goes(self, caller: Caller) -> None:
+    def test_is_unchanged_until_a_conflict_opens_or_closes(self, caller: Caller) -> None:
         match = read_by_two_sources()
         etag = caller.get(path(match))["ETag"]
         assert caller.get(path(match), If_None_Match=etag).status_code == 304
@@ -75,7 +75,7 @@ class TestConflicts:
         assert caller.get(path(match), If_None_Match=etag).status_code == 200
 
     @pytest.mark.parametrize("query", [{"state": "closed"}, {"states": "all"}])
-    def test_refuses_what_it_does_not_know(self, caller: Caller, query: dict[str, str]) -> None:
+    def test_refuses_unknown_parameters(self, caller: Caller, query: dict[str, str]) -> None:
         assert caller.get(path(read_by_two_sources()), query).status_code == 400
 
     def test_of_an_unknown_match_is_a_404(self, caller: Caller) -> None:
@@ -104,7 +104,7 @@ class TestProvenance:
         (other,) = found["innings"]["others"]
         assert (other["source"], other["value"]) == ("espn", "187/5 (20.0); 80/3 (12.3)")
 
-    def test_with_and_without_are_two_answers(self, caller: Caller) -> None:
+    def test_responses_with_and_without_it_have_different_etags(self, caller: Caller) -> None:
         match = read_by_two_sources()
         etag = caller.get(path(match, ""))["ETag"]
         assert caller.get(path(match, ""), {"include": "provenance"}, If_None_Match=etag).status_code == 200
@@ -124,7 +124,7 @@ class TestProvenance:
 
 class TestMerged:
     @pytest.mark.parametrize("rest", ["", "/events", "/conflicts"])
-    def test_the_old_number_leads_to_the_match_it_became(self, caller: Caller, rest: str) -> None:
+    def test_a_former_id_redirects_to_the_merged_match(self, caller: Caller, rest: str) -> None:
         now = timezone.now()
         keep, gone = make_match(now=now), make_match(now=now)
         for match, source in ((keep, "crex"), (gone, "espn")):

@@ -1,4 +1,4 @@
-"""Pages of other sites may call the API only where CORS_ORIGINS names them, and never the admin."""
+"""Cross-origin requests: the API allows only the origins in CORS_ORIGINS, the admin allows none."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def allow(settings: Any) -> Callable[..., None]:
-    """Sets what the settings derive from CORS_ORIGINS, before a client's first request."""
+    """Applies CORS_ORIGINS before the first request of a client."""
 
     def allow(*sites: str) -> None:
         settings.CORS_ALLOW_ALL_ORIGINS = "*" in sites
@@ -49,7 +49,7 @@ class TestWithoutSites:
 
 class TestPreflight:
     @pytest.mark.parametrize("path", [LIST, f"{LIST}/1/events", "/cricket-data", "/token/generate-token", "/api/v1/x"])
-    def test_needs_no_token_and_costs_nothing(self, allow: Callable[..., None], anonymous: Client, path: str) -> None:
+    def test_needs_no_token_and_no_quota(self, allow: Callable[..., None], anonymous: Client, path: str) -> None:
         allow(SITE)
         before = limiter().check(Check("address:127.0.0.1", 60, is_counted=False))[0].rate_limit.remaining
         response = anonymous.options(path, headers=ASKS)
@@ -76,7 +76,7 @@ class TestPreflight:
 
 
 class TestAnswers:
-    def test_may_be_read_with_all_our_headers(self, allow: Callable[..., None], caller: Caller) -> None:
+    def test_expose_all_our_headers(self, allow: Callable[..., None], caller: Caller) -> None:
         allow("https://first.example", SITE)
         response = caller.get(LIST, Origin=SITE)
         assert response["Access-Control-Allow-Origin"] == SITE
@@ -88,13 +88,13 @@ class TestAnswers:
         assert "Access-Control-Allow-Credentials" not in response
 
     @pytest.mark.parametrize("origin", [OTHER, "null", f"{SITE}.evil.example", "http://scores.example", f"{SITE}:8443"])
-    def test_are_not_for_other_sites(self, allow: Callable[..., None], caller: Caller, origin: str) -> None:
+    def test_are_hidden_from_other_sites(self, allow: Callable[..., None], caller: Caller, origin: str) -> None:
         allow(SITE)
         response = caller.get(LIST, Origin=origin)
         assert (response.status_code, cors_headers(response)) == (200, {})
         assert varies_by_origin(response)
 
-    def test_are_for_every_site_with_a_star(self, allow: Callable[..., None], caller: Caller) -> None:
+    def test_are_readable_by_every_site_with_a_star(self, allow: Callable[..., None], caller: Caller) -> None:
         allow("*")
         response = caller.get(LIST, Origin=OTHER)
         assert response["Access-Control-Allow-Origin"] == "*"
@@ -102,9 +102,7 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("path", "status"), [(LIST, 401), ("/api/v1/nothing", 404), ("/health/nothing", 404), ("/metrics/x", 404)]
     )
-    def test_may_be_read_when_they_are_refusals(
-        self, allow: Callable[..., None], anonymous: Client, path: str, status: int
-    ) -> None:
+    def test_refusals_are_readable(self, allow: Callable[..., None], anonymous: Client, path: str, status: int) -> None:
         allow(SITE)
         response = anonymous.get(path, headers={"Origin": SITE})
         assert (response.status_code, response["Access-Control-Allow-Origin"]) == (status, SITE)
@@ -116,7 +114,7 @@ class TestAnswers:
         assert (response.status_code, response["Allow"]) == (405, "GET, HEAD, OPTIONS")
         assert {"Allow", "Date"} <= set(response["Access-Control-Expose-Headers"].split(", "))
 
-    def test_may_be_read_when_they_are_server_errors(
+    def test_server_errors_are_readable(
         self, allow: Callable[..., None], caller: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def broken(*_: object, **__: object) -> None:
@@ -129,7 +127,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/"])
     @pytest.mark.parametrize("site", ["*", SITE])
-    def test_of_pages_for_people_are_never_for_other_sites(
+    def test_pages_are_never_readable_by_other_sites(
         self, allow: Callable[..., None], anonymous: Client, path: str, site: str
     ) -> None:
         allow(site)

@@ -18,9 +18,9 @@ from pytest_django import DjangoAssertNumQueries
 from apiauth import authentication
 from apiauth.access_log import writer
 from scraping.models import Match
-from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref
+from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 from victoryline.lib.availability import Availability
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.fault, pytest.mark.requirement("EC-2")]
@@ -30,7 +30,7 @@ Away = Callable[[], AbstractContextManager[None]]
 
 @pytest.fixture
 def no_access_log(settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Rows wait, as they do in a web process whose database is away."""
+    """Rows of the access log stay queued, as in a web process whose database is away."""
     settings.ACCESS_LOG_IS_SYNCHRONOUS = False
     rows: list[Any] = []
     monkeypatch.setattr(writer, "write", rows.append)
@@ -52,7 +52,7 @@ def read_ago(seconds: float, **fields: Any) -> Match:
 
 class TestMatch:
     @pytest.mark.parametrize("address", ["/api/v1/matches/{}", "/cricket-data/match-info/{}"])
-    def test_known_is_answered_in_the_same_shape_from_the_cache(self, caller: Caller, away: Away, address: str) -> None:
+    def test_cached_is_served_in_the_same_shape(self, caller: Caller, away: Away, address: str) -> None:
         match = read_ago(4)
         before = caller.get(address.format(match.pk))
         with away():
@@ -65,7 +65,7 @@ class TestMatch:
         assert cached == known
 
     @pytest.mark.requirement("BX-1")
-    def test_shows_its_present_age(self, caller: Caller, away: Away, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_shows_its_current_age(self, caller: Caller, away: Away, monkeypatch: pytest.MonkeyPatch) -> None:
         match = read_ago(4)
         caller.get(f"/api/v1/matches/{match.pk}")
         later = timezone.now() + timedelta(seconds=350)
@@ -99,13 +99,13 @@ class TestMatch:
                 assert (answer.status_code, answer.json()["type"]) == (503, "/problems/unavailable")
                 assert answer["Retry-After"] == "5"
 
-    def test_of_another_sport_is_still_no_cricket(self, caller: Caller, away: Away) -> None:
+    def test_of_another_sport_is_not_found_under_cricket(self, caller: Caller, away: Away) -> None:
         match = read_ago(1, sport="football")
         caller.get(f"/api/v1/matches/{match.pk}")
         with away():
             assert caller.get(f"/cricket-data/match-info/{match.pk}").status_code == 404
 
-    def test_that_became_another_one_is_still_that_one(self, caller: Caller, away: Away) -> None:
+    def test_merged_is_served_under_its_former_id(self, caller: Caller, away: Away) -> None:
         keep, gone = read_ago(1), make_match(now=timezone.now())
         address = f"/api/v1/matches/{gone.pk}"
         caller.get(address)
@@ -125,7 +125,7 @@ class TestLists:
     @pytest.mark.parametrize(
         "address", ["/api/v1/matches", "/api/v1/matches?status=live", "/cricket-data/live-matches"]
     )
-    def test_the_same_question_gets_the_last_answer(self, caller: Caller, away: Away, address: str) -> None:
+    def test_the_same_request_gets_the_last_response(self, caller: Caller, away: Away, address: str) -> None:
         read_ago(2)
         before = caller.get(address)
         with away():
@@ -146,9 +146,7 @@ class TestLists:
         with away():
             assert caller.get("/api/v1/matches?lifecycle=ARCHIVED").status_code == 503
 
-    def test_a_part_of_the_matches_is_no_list(
-        self, caller: Caller, away: Away, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_incomplete_list_is_refused(self, caller: Caller, away: Away, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("scraping.documents.cache.MAX_MATCHES", 1)
         for number in range(2):
             make_ref(make_match(now=timezone.now()), source_event_id=str(number))
@@ -158,7 +156,7 @@ class TestLists:
 
 
 class TestEvents:
-    def test_pages_that_were_read_are_known(self, caller: Caller, away: Away) -> None:
+    def test_cached_pages_are_served(self, caller: Caller, away: Away) -> None:
         match = read_ago(2)
         event = make_event(match)
         address = f"/api/v1/matches/{match.pk}/events"
@@ -170,7 +168,7 @@ class TestEvents:
 
 
 class TestTokens:
-    def test_a_key_that_was_seen_is_good_for_a_while(
+    def test_a_cached_key_is_accepted_for_a_while(
         self, caller: Caller, away: Away, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         match = read_ago(1)
@@ -182,7 +180,7 @@ class TestTokens:
                 assert caller.get(f"/api/v1/matches/{match.pk}").status_code == status
                 monkeypatch.setattr("apiauth.authentication.time.monotonic", real)
 
-    def test_a_key_never_seen_cannot_be_checked(self, caller: Caller, away: Away) -> None:
+    def test_an_uncached_key_is_a_503(self, caller: Caller, away: Away) -> None:
         with away():
             answer = caller.get("/api/v1/matches")
         assert (answer.status_code, answer.json()["type"]) == (503, "/problems/unavailable")
@@ -210,7 +208,7 @@ class TestTokens:
 
 
 class TestKnownToBeAway:
-    def test_nothing_asks_the_database(
+    def test_no_request_queries_the_database(
         self,
         caller: Caller,
         operator: Caller,
@@ -224,7 +222,7 @@ class TestKnownToBeAway:
         gone: Availability = request.getfixturevalue("known_to_be_away")
         with django_assert_num_queries(0):
             assert caller.get(f"/api/v1/matches/{match.pk}")["X-Data-Source"] == "cache"
-            assert caller.get("/api/v1/matches").status_code == 200  # the operator's question, the same answer
+            assert caller.get("/api/v1/matches").status_code == 200  # the operator's request, the same response
             assert operator.post(f"/api/v1/matches/{match.pk}/pause").status_code == 503
             issued = caller.client.post("/token/generate-token", {"api_key": "x"}, content_type="application/json")
             assert issued.status_code == 503

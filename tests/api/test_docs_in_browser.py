@@ -1,4 +1,4 @@
-"""/api/docs in a real Chromium, under its real content security policy, with no other host to ask."""
+"""/api/docs in a real Chromium, under its real content security policy, without requests to other hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def asked() -> list[str]:
 
 @pytest.fixture
 def page(browser: Browser, running: Target, asked: list[str]) -> Iterator[Page]:
-    """Whatever is not ours is refused, noted, and fails the test; so does anything the browser complains about."""
+    """Fails the test on requests to other hosts, which are aborted, and on errors in the browser's console."""
     complaints: list[str] = []
     context = browser.new_context()
     opened = context.new_page()

@@ -1,4 +1,4 @@
-"""How fresh data is: one table of cases."""
+"""Freshness of data: one table of cases."""
 
 from datetime import datetime, timedelta
 
@@ -32,6 +32,8 @@ def freshness(
         lifecycle=MatchLifecycle.ACTIVE if paused_for is None else MatchLifecycle.PAUSED,
         team_a="",
         team_b="",
+        team_a_id=None,
+        team_b_id=None,
         series="",
         sequence=1,
         start_time=None,
@@ -78,11 +80,11 @@ def test_data_state(status: str, is_paused: bool, age: float | None, expected: s
     [
         pytest.param(5, 310, Status.LIVE, "frozen", id="nothing has helped"),
         pytest.param(5, 200, Status.LIVE, "frozen", id="an important match, sooner"),
-        pytest.param(5, 3, Status.LIVE, "fresh", id="heard of since"),
+        pytest.param(5, 3, Status.LIVE, "fresh", id="read since"),
         pytest.param(5, 310, Status.COMPLETED, "final", id="over since"),
     ],
 )
-def test_a_frozen_match_says_so_until_it_is_heard_of(
+def test_a_frozen_match_is_frozen_until_its_next_reading(
     frozen_before: float, age: float, status: Status, expected: str
 ) -> None:
     assert freshness(status, age, due=None, frozen_before=frozen_before).state == DataState(expected)

@@ -1,4 +1,4 @@
-"""Whatever is sent, by the description or against it, one by one or one after another: we answer as we promised.
+"""Valid and invalid requests, single ones and sequences: every response conforms to the OpenAPI document.
 
 schemathesis against a real web process, with all its checks and ours. `make fuzz` does the same for as long as you
 like.
@@ -36,8 +36,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 @pytest.mark.requirement("FR-026")
-def test_no_request_finds_us_wrong(running: Target, tmp_path: Path) -> None:
-    """Without what is sent in: to cover its body takes a minute by itself, which `make fuzz` has."""
+def test_every_response_conforms_to_the_schema(running: Target, tmp_path: Path) -> None:
+    """Without submissions: covering their body takes a minute, which only `make fuzz` spends."""
     outcome = fuzz(running, tmp_path, seed=SEED, examples=4, more=("--exclude-operation-id", "submit_match"))
     assert outcome.is_clean, outcome.said[-20_000:]
     for phase in PHASES:
@@ -48,7 +48,7 @@ def test_no_request_finds_us_wrong(running: Target, tmp_path: Path) -> None:
     assert running.failures() == []
 
 
-def test_no_header_breaks_us(running: Target) -> None:
+def test_no_header_causes_a_server_error(running: Target) -> None:
     text = st.text(st.characters(min_codepoint=32, max_codepoint=255), max_size=80)
 
     @QUIET
@@ -64,7 +64,7 @@ def test_no_header_breaks_us(running: Target) -> None:
 
 
 def _status(running: Target, method: str, path: str, headers: dict[str, str]) -> int:
-    """Headers as bytes, which is what a stranger sends."""
+    """Sends headers as raw bytes, as any client can."""
     connection = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=30)
     try:
         connection.putrequest(method, path)

@@ -13,6 +13,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from scraping.documents.cache import documents
+from scraping.documents.queries import SERVED_AFTER
 from scraping.models import Match, MatchEvent, MatchRef, Snapshot
 from scraping.payloads import MatchState, Phase, Status, Toss
 from scraping.scheduler.retention import often
@@ -25,6 +26,7 @@ FIELDS = tuple(MatchState.model_fields)
 START = timedelta(minutes=30)  # ago
 STEP = timedelta(seconds=40)  # between readings; each is written five seconds after it was made
 WRITTEN = timedelta(seconds=5)
+SERVED = WRITTEN + SERVED_AFTER
 
 
 def story() -> list[MatchState]:
@@ -47,7 +49,7 @@ def story() -> list[MatchState]:
 
 
 class Past:
-    """A match that was read once for each state, and what the API said of it each time."""
+    """A match that was read once for each state, and the API's response after each reading."""
 
     def __init__(self, caller: Caller, states: list[MatchState]) -> None:
         self.caller = caller
@@ -66,13 +68,13 @@ class Past:
         return self.caller.get(f"/api/v1/matches/{self.ref.match_id}{rest}", query)
 
     def prune(self, number: int) -> None:
-        """As retention does it, when everything before `number` has become too old."""
+        """Deletes the states before `number`, as retention does."""
         rule = next(rule for rule in often() if rule.table == "snapshots")
         rule.step(self.read_at(number) + WRITTEN + timedelta(hours=settings.CONFIG.keep_snapshots_hours))
-        documents.clear()  # what this process has seen it would go on telling
+        documents.clear()  # this process would serve its cached states
 
 
-def told_in(document: dict[str, Any]) -> dict[str, Any]:
+def state_without_start(document: dict[str, Any]) -> dict[str, Any]:
     """Without the start: for a state without one, the present start is shown."""
     return {name: document[name] for name in FIELDS if name != "start_time"}
 
@@ -101,7 +103,7 @@ def applied(delta: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
 class TestDelta:
     @pytest.mark.both
     def test_leads_from_every_state_to_the_present_one_field_for_field(self, caller: Caller) -> None:
-        """After each reading for clients with the state before, the first one or none; in the end for all others."""
+        """Checks clients with the previous, the first or no state after each reading, all others at the end."""
         states = story()
         past = Past(caller, [])
         for number, state in enumerate(states, start=1):
@@ -118,16 +120,16 @@ class TestDelta:
         update = short.get("/delta", since=3).json()
         assert (update["_diff_type"], update["_sequence_delta"]) == ("update", 1)
         assert update["changed"].keys() == {"score", "innings", "venue", "metadata"}
-        assert update["changed"]["metadata"] == {"series": "Tour"}  # whole: what is gone from it is gone
+        assert update["changed"]["metadata"] == {"series": "Tour"}  # complete: missing entries were removed
         assert update["removed"] == []
 
-    def test_since_nothing_is_everything(self, short: Past) -> None:
+    def test_since_nothing_has_every_field(self, short: Past) -> None:
         delta = short.get("/delta").json()
         assert (delta["_diff_type"], delta["_sequence_delta"], delta["from_sequence"]) == ("initial", 4, 0)
         assert delta["changed"] == state_in(short.documents[4])
         assert [row["event_id"] for row in delta["events"]] == [f"2-{number}" for number in range(1, 5)]
 
-    def test_holds_no_event_that_belongs_to_the_next_one(self, short: Past) -> None:
+    def test_excludes_events_of_the_next_sequence(self, short: Past) -> None:
         """Committed between the reads of the match and of its events: a client that goes on from here gets it then."""
         Match.objects.filter(pk=short.ref.match_id).update(sequence=3)
         now = short.get("/delta", since=1).json()
@@ -136,7 +138,7 @@ class TestDelta:
         then = short.get("/delta", since=now["to_sequence"]).json()
         assert [row["event_id"] for row in then["events"]] == ["2-4"]
 
-    def test_since_now_is_nothing_and_a_304_next_time(self, short: Past) -> None:
+    def test_since_the_current_sequence_is_empty_and_then_a_304(self, short: Past) -> None:
         response = short.get("/delta", since=4)
         delta = response.json()
         assert (delta["_diff_type"], delta["_sequence_delta"]) == ("none", 0)
@@ -148,7 +150,7 @@ class TestDelta:
         assert short.caller.get(address, If_None_Match=response["ETag"]).status_code == 200
 
     @pytest.mark.both
-    def test_a_field_that_vanished_is_named(self, caller: Caller) -> None:
+    def test_a_removed_field_is_named(self, caller: Caller) -> None:
         """A state written by an older release may have other fields."""
         state = cricket_state(venue="MCG").model_dump(mode="json")
         kept = {name: state[name] for name in state if name not in ("venue", "toss")}
@@ -159,7 +161,7 @@ class TestDelta:
         assert (delta["changed"], sorted(delta["removed"])) == ({}, ["toss", "venue"])
 
     @pytest.mark.both
-    def test_brings_the_rows_of_the_feed_since_then_and_says_where_they_go_on(self, short: Past) -> None:
+    def test_has_the_feed_rows_since_then_and_the_next_position(self, short: Past) -> None:
         first = short.get("/delta", since=1, limit=2).json()
         assert [row["event_id"] for row in first["events"]] == ["2-2", "2-3"]
         assert (first["has_more"], first["next_since"]) == (True, first["events"][-1]["id"])
@@ -168,23 +170,23 @@ class TestDelta:
         whole = short.get("/delta", since=1).json()
         assert (whole["has_more"], whole["next_since"], len(whole["events"])) == (False, None, 3)
 
-    def test_ahead_of_the_match_is_a_409_that_says_where_it_is(self, short: Past) -> None:
+    def test_ahead_of_the_match_is_a_409_with_the_current_sequence(self, short: Past) -> None:
         response = short.get("/delta", since=5)
         assert (response.status_code, response.json()["newest_sequence"]) == (409, 4)
         assert response["Retry-After"] == "1"
 
     @pytest.mark.both
-    def test_beyond_what_is_kept_is_a_410_that_says_what_is_there(self, short: Past) -> None:
+    def test_before_the_oldest_state_is_a_410_with_the_oldest_sequence(self, short: Past) -> None:
         short.prune(3)
         response = short.get("/delta", since=2)
         problem = response.json()
         assert (response.status_code, problem["type"]) == (410, "/problems/delta-overflow")
         assert (problem["oldest_sequence"], problem["newest_sequence"]) == (3, 4)
-        assert "Read the match whole" in problem["detail"]
+        assert "Read the whole match" in problem["detail"]
         assert short.get("/delta", since=3).status_code == 200
         assert short.get("/delta").status_code == 200
 
-    def test_of_a_match_that_became_another_begins_anew(self, short: Past) -> None:
+    def test_of_a_merged_match_starts_from_the_beginning(self, short: Past) -> None:
         gone = make_match(sequence=2, merged_into_id=short.ref.match_id)
         response = short.caller.get(f"/api/v1/matches/{gone.pk}/delta", {"since": 2})
         assert (response.status_code, response.json()["match_id"]) == (410, short.ref.match_id)
@@ -192,7 +194,7 @@ class TestDelta:
         assert (whole["id"], whole["_diff_type"]) == (short.ref.match_id, "initial")
 
     @pytest.mark.parametrize("place", [{"since": 1}, {"since_sequence": 2}])
-    def test_so_does_the_feed_for_its_rows_have_other_ids_there(self, short: Past, place: dict[str, int]) -> None:
+    def test_the_feed_of_a_merged_match_starts_from_the_beginning(self, short: Past, place: dict[str, int]) -> None:
         gone = make_match(sequence=2, merged_into_id=short.ref.match_id)
         response = short.caller.get(f"/api/v1/matches/{gone.pk}/events", place)
         assert (response.status_code, response.json()["match_id"]) == (410, short.ref.match_id)
@@ -213,7 +215,7 @@ class TestDelta:
         assert response.json()["_metadata"]["sequence"] == 4
         assert short.get("/delta", since=4, max_age=5).status_code == 503
 
-    def test_of_a_match_never_read_is_nothing(self, caller: Caller) -> None:
+    def test_of_an_unread_match_is_empty(self, caller: Caller) -> None:
         delta = caller.get(f"/api/v1/matches/{make_unread_match().pk}/delta").json()
         assert (delta["_diff_type"], delta["changed"], delta["to_sequence"]) == ("none", {}, 0)
 
@@ -234,38 +236,60 @@ class TestAsOf:
     def test_a_sequence_returns_the_answer_of_that_time(self, past: Past) -> None:
         for number, document in past.documents.items():
             body = past.get(sequence=number).json()
-            assert (told_in(body), body["sequence"]) == (told_in(document), number)
+            assert (state_without_start(body), body["sequence"]) == (state_without_start(document), number)
             assert body["_metadata"]["scraped_at"] == document["_metadata"]["scraped_at"]
 
     @pytest.mark.both
     def test_a_time_returns_the_answer_of_that_time(self, past: Past) -> None:
-        """The time of writing counts: data that a source showed and that was not written yet is not included."""
+        """A state counts from when it was served: what a source showed and was not written yet is not included."""
         for number in (1, 4, 8):
-            written = past.read_at(number) + WRITTEN
-            for moment in (written, written + STEP - timedelta(milliseconds=1)):
+            served = past.read_at(number) + SERVED
+            for moment in (served, served + STEP - timedelta(milliseconds=1)):
                 body = past.get(as_of=moment.isoformat()).json()
-                assert (body["sequence"], told_in(body)) == (number, told_in(past.documents[number]))
-            earlier = past.get(as_of=(written - timedelta(milliseconds=1)).isoformat())
+                assert (body["sequence"], state_without_start(body)) == (
+                    number,
+                    state_without_start(past.documents[number]),
+                )
+            earlier = past.get(as_of=(served - timedelta(milliseconds=1)).isoformat())
             assert earlier.status_code == 410 if number == 1 else earlier.json()["sequence"] == number - 1
 
     @pytest.mark.both
-    def test_the_time_that_a_state_shows_brings_back_that_state(self, short: Past) -> None:
+    def test_the_time_in_a_state_returns_that_state(self, short: Past) -> None:
         Snapshot.objects.filter(sequence=3).update(created_at=short.read_at(3) + timedelta(microseconds=123_987))
-        shown = short.get(sequence=3).json()["_metadata"]["created_at"]
+        shown = short.get(sequence=3).json()["_metadata"]["served_at"]
         assert short.get(as_of=shown).json()["sequence"] == 3
-        assert short.get(as_of=(short.read_at(3) + timedelta(milliseconds=122)).isoformat()).json()["sequence"] == 2
+        before = short.read_at(3) + timedelta(milliseconds=122) + SERVED_AFTER
+        assert short.get(as_of=before.isoformat()).json()["sequence"] == 2
+        listed = next(row for row in short.get("/snapshots").json()["snapshots"] if row["sequence"] == 3)
+        assert listed["served_at"] == short.get("/snapshots/3").json()["served_at"] == shown
+
+    @pytest.mark.both
+    def test_a_time_before_a_state_was_written_does_not_return_it(self, caller: Caller) -> None:
+        """The reading ended before, but its transaction waited for locks: no consumer could have seen it."""
+        ref = make_ref(make_unread_match(), captured_at=None)
+        began = timezone.now() - timedelta(minutes=5)
+        read(ref, payload_of(ref, chasing(90), at=began), at=began)
+        waited = began + timedelta(seconds=60)
+        read(ref, payload_of(ref, chasing(91), at=waited), at=waited, clock=lambda: waited + timedelta(seconds=2))
+        address = f"/api/v1/matches/{ref.match_id}"
+        for seconds, sequence in ((1.0, 1), (2.0, 1), (2.11, 2)):
+            found = caller.get(address, {"as_of": (waited + timedelta(seconds=seconds)).isoformat()})
+            assert found.json()["sequence"] == sequence, seconds
+
+    def test_the_first_moment_of_the_calendar_is_too_old(self, short: Past) -> None:
+        assert short.get(as_of="0001-01-01T00:00:00Z").status_code == 410
 
     @pytest.mark.both
     def test_a_worker_whose_clock_is_behind_does_not_change_the_past(self, short: Past) -> None:
         """Its state was written after the one before it, whatever its clock says."""
-        moment = short.read_at(3) + WRITTEN - timedelta(seconds=1)
+        moment = short.read_at(3) + SERVED - timedelta(seconds=1)
         before = short.get(as_of=moment.isoformat()).json()
         Snapshot.objects.filter(sequence=4).update(created_at=short.read_at(3) + WRITTEN - timedelta(seconds=2))
         documents.clear()
         again = short.get(as_of=moment.isoformat()).json()
         assert (before["sequence"], again["sequence"]) == (2, 2)
 
-    def test_says_which_state_it_is_and_that_it_stays(self, short: Past) -> None:
+    def test_names_its_state_and_is_immutable(self, short: Past) -> None:
         moment = short.read_at(3) + WRITTEN + timedelta(seconds=1)
         response = short.get(as_of=moment.isoformat())
         found = response.json()["_metadata"]
@@ -283,17 +307,17 @@ class TestAsOf:
         assert "max-age=86400" in response["Cache-Control"]
         assert response.json()["lifecycle"] is None
 
-    def test_an_old_state_is_never_too_old(self, short: Past) -> None:
+    def test_max_age_does_not_apply_to_past_states(self, short: Past) -> None:
         assert short.get(sequence=2, max_age=0).status_code == 200
 
-    def test_has_an_etag_of_its_own_that_holds_for_ever(self, short: Past) -> None:
+    def test_has_its_own_permanent_etag(self, short: Past) -> None:
         first = short.get(sequence=2)
         assert first["ETag"] != short.get()["ETag"]
         address = f"/api/v1/matches/{short.ref.match_id}?sequence=2"
         read(short.ref, payload_of(short.ref, chasing(170), at=short.read_at(6)))
         assert short.caller.get(address, If_None_Match=first["ETag"]).status_code == 304
 
-    def test_has_another_etag_where_it_shows_something_else_all_the_same(self, short: Past) -> None:
+    def test_has_another_etag_when_names_or_start_change(self, short: Past) -> None:
         """Names, and a start that the state lacks, are the present ones."""
         address = f"/api/v1/matches/{short.ref.match_id}?sequence=1"
         for change in (
@@ -305,7 +329,7 @@ class TestAsOf:
             after = short.caller.get(address, If_None_Match=before["ETag"])
             assert (after.status_code, after["ETag"] != before["ETag"]) == (200, True)
 
-    def test_the_present_may_still_change_so_it_is_not_kept_for_long(self, short: Past) -> None:
+    def test_the_current_state_is_cached_briefly(self, short: Past) -> None:
         response = short.get(as_of=timezone.now().isoformat())
         assert response.json()["sequence"] == 4
         assert "max-age=86400" not in response["Cache-Control"]
@@ -322,7 +346,7 @@ class TestAsOf:
             problem = response.json()
             assert (response.status_code, problem["type"]) == (410, "/problems/too-old")
             assert (problem["oldest_sequence"], problem["newest_sequence"]) == (3, 4)
-            assert datetime.fromisoformat(problem["oldest_at"]) == short.read_at(3) + WRITTEN
+            assert datetime.fromisoformat(problem["oldest_at"]) == short.read_at(3) + SERVED
         assert short.get(sequence=3).status_code == 200
 
     def test_a_future_state_is_a_404_with_the_latest_one(self, short: Past) -> None:
@@ -344,7 +368,7 @@ class TestAsOf:
         response = caller.get(f"/api/v1/matches/{make_match().pk}", query)
         assert (response.status_code, response.json()["parameter"]) == (400, named)
 
-    def test_a_match_without_a_past_says_so(self, caller: Caller) -> None:
+    def test_an_unread_match_has_no_past_state(self, caller: Caller) -> None:
         response = caller.get(f"/api/v1/matches/{make_unread_match().pk}?as_of=2026-01-01T00:00:00Z")
         assert (response.status_code, response.json()["oldest_sequence"]) == (410, None)
 
@@ -387,13 +411,13 @@ class TestSnapshots:
             assert body["payload"]["score"] == past.documents[number]["score"]
             assert body["provenance"]["score"]["source"] == "crex"
 
-    def test_one_is_final_and_kept_for_long(self, short: Past) -> None:
+    def test_one_is_immutable_and_cached_for_long(self, short: Past) -> None:
         response = short.get("/snapshots/2")
         assert (response["X-Data-State"], response.json()["_metadata"]["sequence"]) == ("final", 2)
         assert "max-age=86400" in response["Cache-Control"]
         assert short.get("/snapshots/2", max_age=0).status_code == 200
 
-    def test_one_that_is_gone_or_not_there_yet(self, short: Past) -> None:
+    def test_a_deleted_or_future_one_is_refused(self, short: Past) -> None:
         short.prune(3)
         gone = short.get("/snapshots/2")
         assert (gone.status_code, gone.json()["oldest_sequence"]) == (410, 3)
@@ -401,7 +425,7 @@ class TestSnapshots:
         listed = short.get("/snapshots").json()["snapshots"]
         assert [row["sequence"] for row in listed] == list(range(4, 2, -1))
 
-    def test_the_list_is_unchanged_until_there_is_another(self, short: Past) -> None:
+    def test_the_list_is_unchanged_until_the_next_snapshot(self, short: Past) -> None:
         etag = short.get("/snapshots")["ETag"]
         address = f"/api/v1/matches/{short.ref.match_id}/snapshots"
         assert short.caller.get(address, If_None_Match=etag).status_code == 304
@@ -424,13 +448,13 @@ class TestEventsSinceASequence:
             feed = short.get("/events", since_sequence=since, limit=limit).json()
             assert ([row["event_id"] for row in feed["events"]], feed["has_more"]) == (expected, has_more), since
 
-    def test_go_on_by_the_row(self, short: Past) -> None:
+    def test_continue_by_row_id(self, short: Past) -> None:
         first = short.get("/events", since_sequence=1, limit=2).json()
         rest = short.get("/events", since_sequence=1, since=first["next_since"], limit=2).json()
         assert [row["event_id"] for row in first["events"] + rest["events"]] == ["2-2", "2-3", "2-4"]
         assert not rest["has_more"]
 
-    def test_where_there_are_none_go_on_from_there_and_not_from_the_start(self, short: Past) -> None:
+    def test_an_empty_page_keeps_the_position(self, short: Past) -> None:
         last = short.get("/events").json()["next_since"]
         for since in ({"since_sequence": 4}, {"since_sequence": 4, "since": last}):
             none = short.get("/events", **since).json()
@@ -439,7 +463,7 @@ class TestEventsSinceASequence:
         rows = short.get("/events", since=none["next_since"]).json()["events"]
         assert [row["event_id"] for row in rows] == ["2-5"]
 
-    def test_a_place_that_nothing_has_come_to_is_a_conflict_as_in_a_delta(self, short: Past) -> None:
+    def test_a_position_beyond_the_feed_is_a_conflict(self, short: Past) -> None:
         """After a restore rows have other numbers: an empty page for ever would hide them all."""
         last = short.get("/events").json()["next_since"]
         assert short.get("/events", since=last).json()["events"] == []
@@ -448,7 +472,7 @@ class TestEventsSinceASequence:
             assert (response.status_code, response["Retry-After"]) == (409, "1")
             assert response.json()["newest_sequence"] == 4
 
-    def test_a_row_that_is_served_no_more_is_a_place_all_the_same(self, short: Past) -> None:
+    def test_the_id_of_a_removed_row_is_a_valid_position(self, short: Past) -> None:
         last = short.get("/events").json()["next_since"]
         MatchEvent.objects.filter(pk=last).update(is_served=False)
         assert short.get("/events", since=last).json()["events"] == []

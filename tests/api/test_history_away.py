@@ -89,7 +89,7 @@ def test_a_database_that_goes_away_in_the_middle_is_a_503(
     ("address", "name"),
     [("/lineups", "lineups_of"), ("/conflicts", "conflicts_of"), ("?include=provenance", "column_of")],
 )
-def test_so_is_one_that_goes_away_after_the_match_was_found(
+def test_a_database_that_goes_away_after_the_match_was_found_is_a_503(
     caller: Caller, match: str, monkeypatch: pytest.MonkeyPatch, address: str, name: str
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
@@ -99,13 +99,13 @@ def test_so_is_one_that_goes_away_after_the_match_was_found(
     assert caller.get(match + address).status_code == 503
 
 
-def test_a_delta_of_nothing_needs_no_database(caller: Caller, match: str, away: Any) -> None:
+def test_an_empty_delta_needs_no_database(caller: Caller, match: str, away: Any) -> None:
     sequence = caller.get(match).json()["sequence"]
     with away():
         assert caller.get(f"{match}/delta?since={sequence}").json()["_diff_type"] == "none"
 
 
-class TestAMatchThatIsKnownBetterThanItsEvents:
+class TestMatchCachedWithoutItsEvents:
     """The change was published just before the database went away; its rows were not requested before."""
 
     @pytest.fixture
@@ -123,7 +123,7 @@ class TestAMatchThatIsKnownBetterThanItsEvents:
         availability.database.forget()
         assert len(caller.get(f"{later}/delta?since=1").json()["events"]) == 2
 
-    def test_has_a_feed_that_says_how_far_it_goes(self, caller: Caller, later: str, away: Any) -> None:
+    def test_has_a_feed_with_its_last_position(self, caller: Caller, later: str, away: Any) -> None:
         with away():
             old = caller.get(f"{later}/events")
         availability.database.forget()

@@ -1,4 +1,4 @@
-"""From the source to the consumer: what is taken back, what is doubted, and whose clock each time is of."""
+"""From the source to the consumer: retractions, provisional scores, and the clock of each time."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def began() -> datetime:
 
 
 def get(caller: Caller, ref: MatchRef, rest: str = "", **query: Any) -> Any:
-    documents.clear()  # what is asked for at most ten times a second, is asked for now
+    documents.clear()  # documents are cached for a tenth of a second: expire them
     response = caller.get(f"/api/v1/matches/{ref.match_id}{rest}", query)
     assert response.status_code == 200, response.json()
     return response.json()
 
 
 @pytest.mark.requirement("BX-3")
-class TestAWicketIsTakenBack:
+class TestRetractedWicket:
     def test_in_the_feed_and_in_the_delta(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
-        """Out, said the source; caught, it added; not out, it said then."""
+        """The source shows a wicket, adds how it fell, then retracts it."""
         out = ball(4, id="w-4", kind="wicket", runs=0, description="Smith out")
         caught = ball(4, id="w-4", kind="wicket", runs=0, description="Smith c Kohli")
         held: list[dict[str, Any]] = []
@@ -52,7 +52,7 @@ class TestAWicketIsTakenBack:
             at = began + timedelta(seconds=10 * number)
             read(ref, payload_of(ref, state, at=at, events=events, events_are_complete=True))
             held.append(get(caller, ref))
-        # A score that goes down is believed when it was read three times; 96/3 is no less than 95/4.
+        # A lower score is accepted when it was read three times; 96/3 is not lower than 95/4.
         rows = get(caller, ref, "/events", since_sequence=held[0]["sequence"])["events"]
         assert [(row["event_id"], row["action"], row["revision"]) for row in rows] == [
             ("w-4", "add", 1),
@@ -88,7 +88,7 @@ class TestAWicketIsTakenBack:
 
 
 @pytest.mark.requirement("BX-3")
-class TestAScoreThatGoesDown:
+class TestLowerScore:
     def test_is_provisional_until_it_is_confirmed(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
         def step(number: int, runs: int) -> dict[str, Any]:
             read(ref, payload_of(ref, chasing(runs), at=began + timedelta(seconds=10 * number)))
@@ -103,8 +103,8 @@ class TestAScoreThatGoesDown:
             assert provisional["score"]["team_b"]["runs"] == 91
             assert datetime.fromisoformat(provisional["since"]) == began + timedelta(seconds=10)
         assert get(caller, ref, "/conflicts")["provisional"] == provisional
-        believed = step(3, 91)
-        assert (believed["provisional"], believed["score"]["team_b"]["runs"]) == (None, 91)
+        confirmed = step(3, 91)
+        assert (confirmed["provisional"], confirmed["score"]["team_b"]["runs"]) == (None, 91)
         assert get(caller, ref, "/conflicts")["provisional"] is None
 
     def test_is_shown_only_on_request(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
@@ -127,9 +127,9 @@ class TestAScoreThatGoesDown:
 
 @pytest.mark.requirement("BX-1")
 class TestClocks:
-    """The source's own time, the time at which we read it, the time at which we answer: never mixed."""
+    """The source's time, the time of the reading and the time of the response are never mixed."""
 
-    def test_every_time_is_of_its_own_clock(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
+    def test_every_time_is_from_its_own_clock(self, caller: Caller, ref: MatchRef, began: datetime) -> None:
         starts, happened, captured, written = (began - timedelta(minutes=lag) for lag in (90, 40, 10, 9))
         state = chasing(
             95,
@@ -161,7 +161,7 @@ class TestClocks:
         generated = at(caller.get("/api/v1/matches").json()["_metadata"]["generated_at"])
         assert asked_at - timedelta(milliseconds=1) <= generated <= timezone.now()
 
-    def test_a_source_time_in_the_future_makes_no_data_fresh(
+    def test_a_future_source_time_does_not_make_data_fresh(
         self, caller: Caller, ref: MatchRef, began: datetime
     ) -> None:
         ahead = timezone.now() + timedelta(hours=3)

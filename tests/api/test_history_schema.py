@@ -31,7 +31,7 @@ def check(schema: dict[str, Any], name: str, document: Any) -> None:
 def test_answers_match_the_schema(caller: Caller, schema: dict[str, Any]) -> None:
     ref = make_ref(make_unread_match(), captured_at=None)
     began = timezone.now() - timedelta(minutes=1)
-    for number, runs in enumerate((90, 91, 89)):  # the last is not believed yet
+    for number, runs in enumerate((90, 91, 89)):  # the last one is still provisional
         at = began + timedelta(seconds=10 * number)
         read(ref, payload_of(ref, chasing(runs), at=at, events=balls(number + 1)))
     address = f"/api/v1/matches/{ref.match_id}"

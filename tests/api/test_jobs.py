@@ -9,8 +9,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from scraping.errors import LayoutChanged, Transient
-from scraping.models import ErrorGroup, JobKind, ScrapeJob, ScrapeTask, TaskState
+from monitoring.health.match_cards import shown_matches
+from scraping.errors import Gone, LayoutChanged, Transient
+from scraping.models import ErrorGroup, JobKind, MatchRef, ScrapeJob, ScrapeTask, TaskState, Worker
 from scraping.payloads import Resource
 from scraping.scheduler.upkeep import close_finished_jobs
 from tests.api_fixtures import Caller
@@ -36,9 +37,10 @@ def run(outcomes: Any = None, *, rounds: int = 4) -> None:
     close_finished_jobs(timezone.now())
 
 
-@pytest.mark.requirement("ZT-7", "ZT-11")
+@pytest.mark.requirement("ZT-7")
 class TestStart:
-    def test_of_a_round_answers_at_once_with_the_job_and_where_it_is(self, operator: Caller) -> None:
+    @pytest.mark.requirement("ZT-11")
+    def test_of_a_round_responds_at_once_with_the_job_and_its_address(self, operator: Caller) -> None:
         response = operator.post("/api/scrape", ROUND)
         job = ScrapeJob.objects.get()
         assert response.status_code == 202
@@ -50,25 +52,38 @@ class TestStart:
         )  # fmt: skip
         assert operator.get(response["Location"]).json() == body
 
-    def test_of_addresses_knows_at_once_what_it_expects(self, operator: Caller) -> None:
+    def test_of_addresses_has_its_expected_matches_at_once(self, operator: Caller) -> None:
         body = operator.post("/api/scrape", {"urls": [url_of(IDS[0]), url_of(IDS[1])]}).json()
         assert (body["kind"], body["state"], body["expected"], body["pending"]) == ("urls", "running", 2, 2)
         assert [one["key"] for one in body["missing"]] == [f"sofascore_{IDS[0]}", f"sofascore_{IDS[1]}"]
 
-    def test_of_an_open_round_answers_200_with_the_job_that_is_there(self, operator: Caller) -> None:
+    @pytest.mark.parametrize("exists", [True, False])
+    def test_of_an_address_is_a_public_match_once_it_was_read(self, operator: Caller, exists: bool) -> None:
+        operator.post("/api/scrape", {"urls": [url_of(IDS[0])]})
+        assert operator.get("/api/v1/matches").json()["matches"] == []
+        assert operator.get(f"/api/v1/matches/{MatchRef.objects.get().match_id}").status_code == 404
+        assert shown_matches() == []
+        run(None if exists else {IDS[0]: Gone("not found", http_status=404)})
+        listed = operator.get("/api/v1/matches").json()["matches"]
+        assert [one["title"] != "" for one in listed] == ([True] if exists else [])
+        found = operator.get(f"/api/v1/matches/sofascore_{IDS[0]}")
+        assert found.status_code == (200 if exists else 404)
+        assert len(shown_matches()) == exists
+
+    def test_of_an_open_round_responds_200_with_the_existing_job(self, operator: Caller) -> None:
         first, again = (operator.post("/api/scrape", ROUND) for _ in range(2))
         assert (first.status_code, again.status_code) == (202, 200)
         assert again["Location"] == first["Location"]
         assert ScrapeJob.objects.count() == 1
 
-    def test_with_the_same_key_is_the_same_job_for_ever(self, operator: Caller) -> None:
+    def test_with_the_same_key_always_returns_the_same_job(self, operator: Caller) -> None:
         first = operator.post("/api/scrape", ROUND, Idempotency_Key="abc")
         run()
         again = operator.post("/api/scrape", ROUND, Idempotency_Key="abc")
         assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
         assert again.json()["state"] == "complete"
 
-    def test_with_the_key_of_something_else_is_a_conflict(self, operator: Caller) -> None:
+    def test_with_the_key_of_another_request_is_a_conflict(self, operator: Caller) -> None:
         operator.post("/api/scrape", ROUND, Idempotency_Key="abc")
         response = operator.post("/api/scrape", {"urls": [url_of(IDS[0])]}, Idempotency_Key="abc")
         assert (response.status_code, response.json()["type"]) == (409, "/problems/conflict")
@@ -97,7 +112,7 @@ class TestStart:
         ],
         ids=lambda value: str(value)[:40],
     )
-    def test_refuses_by_name_what_cannot_be_done(self, operator: Caller, body: Any, field: str) -> None:
+    def test_names_the_invalid_parameter(self, operator: Caller, body: Any, field: str) -> None:
         make_source("crex")
         response = operator.post("/api/scrape", body)
         assert response.status_code == 400
@@ -105,16 +120,30 @@ class TestStart:
         assert not ScrapeJob.objects.exists()
         assert not ScrapeTask.objects.exists()
 
-    def test_names_each_bad_address_and_why(self, operator: Caller) -> None:
+    def test_names_each_invalid_address_with_a_reason(self, operator: Caller) -> None:
         said = operator.post("/api/scrape", {"urls": ["https://evil.example/", url_of(IDS[0]).partition("#")[0]]})
         first, second = said.json()["invalid"]["urls"]
         assert "https://evil.example/: it is at none of our sources (https://sofascore.example)" in first
         assert "with the part after #" in second
 
+    @pytest.mark.requirement("EC-6")
+    def test_waits_for_memory_and_is_written_down(self, operator: Caller) -> None:
+        now = timezone.now()
+        free = {"free_memory_bytes": 100 * 1024 * 1024}
+        Worker.objects.create(worker_id="w-1", host="h", pid=1, started_at=now, heartbeat_at=now, **free)
+        response = operator.post("/api/scrape", {"urls": [url_of(IDS[0])]})
+        assert (response.status_code, response["Retry-After"]) == (503, "60")
+        problem = response.json()
+        assert problem["type"] == "/problems/insufficient-memory"
+        assert "100 MB are free" in problem["detail"]
+        assert operator.get(f"/api/scrape/jobs/{problem['job']}").json()["expected"] == 1
+        again = operator.post("/api/scrape", {"urls": [url_of(IDS[0])]})
+        assert (again.status_code, again.json()["id"]) == (200, problem["job"])
+
 
 @pytest.mark.requirement("ZT-7")
 class TestJob:
-    def test_lists_what_is_missing_and_why(self, operator: Caller) -> None:
+    def test_lists_missing_matches_with_reasons(self, operator: Caller) -> None:
         job_id = operator.post("/api/scrape", ROUND).json()["id"]
         run({IDS[0]: LayoutChanged("the page has changed"), IDS[1]: Transient("timeout")}, rounds=3)
         body = operator.get(f"/api/scrape/jobs/{job_id}").json()
@@ -126,7 +155,7 @@ class TestJob:
         assert (waiting["state"], waiting["reason"], waiting["attempts"]) == ("failed", "timeout", 2)
         assert waiting["next_attempt_at"]
 
-    def test_that_is_complete_says_so(self, operator: Caller) -> None:
+    def test_of_a_complete_round_is_completed(self, operator: Caller) -> None:
         job_id = operator.post("/api/scrape", ROUND).json()["id"]
         run()
         body = operator.get(f"/api/scrape/jobs/{job_id}").json()
@@ -134,11 +163,11 @@ class TestJob:
         assert body["finished_at"]
 
     @pytest.mark.parametrize("job_id", ["999", "0", "x", "99999999999999999999", "²"])
-    def test_that_is_not_there_is_a_404(self, operator: Caller, job_id: str) -> None:
+    def test_unknown_is_a_404(self, operator: Caller, job_id: str) -> None:
         response = operator.get(f"/api/scrape/jobs/{job_id}")
         assert (response.status_code, response.json()["type"]) == (404, "/problems/not-found")
 
-    def test_of_the_watch_is_not_among_them(self, operator: Caller, source: Any) -> None:
+    def test_of_the_watch_is_hidden(self, operator: Caller, source: Any) -> None:
         watch = ScrapeJob.objects.create(kind=JobKind.WATCH, name="x", source=source, created_at=timezone.now())
         assert operator.get(f"/api/scrape/jobs/{watch.pk}").status_code == 404
         assert operator.get("/api/scrape/jobs").json() == {"jobs": [], "next": None}
@@ -165,7 +194,7 @@ class TestRetryFailed:
         run({IDS[0]: changed, IDS[1]: changed, IDS[2]: RuntimeError("a bug")})
         return int(job_id)
 
-    def test_opens_what_failed_and_the_job_with_it(self, operator: Caller, job_id: int) -> None:
+    def test_reopens_failed_tasks_and_the_job(self, operator: Caller, job_id: int) -> None:
         answer = operator.post("/api/scrape/retry-failed", {"job": job_id})
         assert (answer.status_code, len(answer.json()["retried"]), answer.json()["refused"]) == (200, 3, [])
         body = operator.get(f"/api/scrape/jobs/{job_id}").json()
@@ -173,7 +202,7 @@ class TestRetryFailed:
         run()
         assert operator.get(f"/api/scrape/jobs/{job_id}").json()["state"] == "complete"
 
-    def test_twice_is_once(self, operator: Caller, job_id: int) -> None:
+    def test_a_second_request_changes_nothing(self, operator: Caller, job_id: int) -> None:
         first, again = (operator.post("/api/scrape/retry-failed", {"job": job_id}).json() for _ in range(2))
         assert (len(first["retried"]), again["retried"]) == (3, [])
         assert ScrapeTask.objects.filter(resource=Resource.FULL).count() == 10
@@ -184,8 +213,8 @@ class TestRetryFailed:
         assert ScrapeTask.objects.filter(state=TaskState.DEAD).count() == 3
         assert operator.get(f"/api/scrape/jobs/{job_id}").json()["state"] == "incomplete"
 
-    def test_by_what_they_have_in_common(self, operator: Caller, job_id: int) -> None:
-        group = ErrorGroup.objects.get(error_type="layout")
+    def test_filters_by_source_error_class_and_group(self, operator: Caller, job_id: int) -> None:
+        group = ErrorGroup.objects.get(error_code="layout")
         dry = {"dry_run": True}
         by = {
             "fingerprint": {"fingerprint": group.fingerprint},
@@ -200,7 +229,7 @@ class TestRetryFailed:
         }  # fmt: skip
 
     def test_never_opens_a_second_task_for_the_same_match(self, operator: Caller, job_id: int) -> None:
-        """Another job has asked for one of them meanwhile."""
+        """Another job has requested one of them meanwhile."""
         operator.post("/api/scrape", {"urls": [url_of(IDS[0])]})
         answer = operator.post("/api/scrape/retry-failed", {"job": job_id}).json()
         assert len(answer["retried"]) == 2
@@ -209,7 +238,7 @@ class TestRetryFailed:
         open_ones = ScrapeTask.objects.filter(ref__source_event_id=IDS[0], state=TaskState.PENDING)
         assert open_ones.count() == 1
 
-    def test_leaves_alone_what_a_later_task_has_done(self, operator: Caller, job_id: int) -> None:
+    def test_skips_matches_that_a_later_task_has_read(self, operator: Caller, job_id: int) -> None:
         operator.post("/api/scrape", {"urls": [url_of(IDS[0])]})
         run()
         answer = operator.post("/api/scrape/retry-failed", {"source": "sofascore"}).json()
@@ -231,7 +260,7 @@ class TestRetryFailed:
         ],
         ids=str,
     )
-    def test_refuses_what_names_nothing(self, operator: Caller, body: Any, field: str) -> None:
+    def test_refuses_a_request_without_a_filter(self, operator: Caller, body: Any, field: str) -> None:
         response = operator.post("/api/scrape/retry-failed", body)
         assert (response.status_code, response.json()["type"]) == (400, "/problems/bad-request")
         assert field in response.json()["invalid"]

@@ -14,7 +14,7 @@ from scraping.models import Lineup, Match, MatchRef
 from scraping.payloads import Status
 from tests.api_fixtures import Caller
 from tests.factories import football_state, make_match, make_ref, make_source
-from tests.scraping.people import lineups_of, player, side_of
+from tests.scraping.scripted_lineups import lineups_of, player, side_of
 from victoryline.lib import availability
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FS-19")]
@@ -48,7 +48,7 @@ class TestBody:
         assert body["_metadata"]["sequence"] == 1
 
     @pytest.mark.requirement("FS-1")
-    def test_what_was_known_before_can_be_asked_for_alone(self, caller: Caller) -> None:
+    def test_pre_match_line_ups_can_be_requested_alone(self, caller: Caller) -> None:
         ref = upcoming()
         Match.objects.update(status=Status.COMPLETED)
         rated = side_of("team_a", players=tuple(player(number, rating=7.5) for number in range(1, 12)))
@@ -61,7 +61,7 @@ class TestBody:
         assert after["lineups"][0]["players"][0]["rating"] == 7.5
         assert after["xi_missing"] == {"team_a": False, "team_b": True}
 
-    def test_none_yet_is_an_answer(self, caller: Caller) -> None:
+    def test_a_match_without_line_ups_has_an_empty_list(self, caller: Caller) -> None:
         ref = make_ref()
         body = caller.get(path(ref)).json()
         assert (body["lineups"], body["xi_missing"]) == ([], {"team_a": True, "team_b": True})
@@ -74,8 +74,8 @@ class TestBody:
         assert found[:2] == [("heavy", "team_a"), ("heavy", "team_b")]
 
 
-class TestManners:
-    def test_unchanged_costs_nothing(self, caller: Caller) -> None:
+class TestRequests:
+    def test_unchanged_costs_no_quota(self, caller: Caller) -> None:
         ref = upcoming()
         etag = caller.get(path(ref))["ETag"]
         assert caller.get(path(ref), If_None_Match=etag).status_code == 304
@@ -83,7 +83,7 @@ class TestManners:
         documents.clear()  # a tenth of a second later
         assert caller.get(path(ref), If_None_Match=etag).status_code == 200
 
-    def test_what_was_not_asked_for_may_change_the_answer(self, caller: Caller) -> None:
+    def test_line_ups_of_the_other_type_change_the_etag(self, caller: Caller) -> None:
         ref, now = upcoming(), timezone.now()
         before = caller.get(path(ref), {"snapshot_type": "post_match"})
         lineups.store(lineups_of(ref, side_of("team_b"), at=now), ref_id=ref.pk, now=now)
@@ -94,16 +94,16 @@ class TestManners:
         assert after.json()["xi_missing"]["team_b"] is False
 
     @pytest.mark.parametrize("asked", [{"snapshot_type": "live"}, {"type": "pre_match"}])
-    def test_refuses_what_it_does_not_know(self, caller: Caller, asked: dict[str, Any]) -> None:
+    def test_refuses_unknown_parameters(self, caller: Caller, asked: dict[str, Any]) -> None:
         assert caller.get(path(upcoming()), asked).status_code == 400
 
-    def test_knows_no_match_that_is_not(self, caller: Caller) -> None:
+    def test_an_unknown_match_is_a_404(self, caller: Caller) -> None:
         assert caller.get("/api/v1/matches/999999/lineups").status_code == 404
 
     def test_needs_a_token(self, anonymous: Any) -> None:
         assert anonymous.get(path(upcoming())).status_code == 401
 
-    def test_is_answered_without_the_database_from_what_is_known(self, caller: Caller, monkeypatch: Any) -> None:
+    def test_is_served_from_the_cache_while_the_database_is_away(self, caller: Caller, monkeypatch: Any) -> None:
         ref = upcoming()
         known = caller.get(path(ref)).json()["lineups"]
         monkeypatch.setattr(availability.database, "is_away", lambda: True)
@@ -113,7 +113,7 @@ class TestManners:
         documents.clear()
         assert caller.get(path(ref)).status_code == 503
 
-    def test_asks_the_database_little_however_many_players_there_are(
+    def test_makes_few_queries_for_any_number_of_players(
         self, caller: Caller, django_assert_max_num_queries: Any
     ) -> None:
         ref = upcoming()

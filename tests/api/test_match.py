@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scraping.api.bodies import ItemFreshness
-from scraping.api.fresh_view import Answer, refuse_stale
+from scraping.api.fresh_view import Answer, match_etag, refuse_stale
+from scraping.documents import queries
+from scraping.documents.cached_match import SHOWN
 from scraping.documents.freshness import DataState, Freshness
 from scraping.models import Breaker, BreakerState, EventAction, Match, MatchLifecycle
 from tests.api_fixtures import Caller
@@ -59,7 +62,7 @@ class TestBody:
         assert {"toss", "venue", "last_event", "result", "sequence"} <= body.keys()
 
     @pytest.mark.requirement("FR-013")
-    def test_says_where_the_data_is_from_and_how_old(self, caller: Caller) -> None:
+    def test_shows_source_and_age_of_the_data(self, caller: Caller) -> None:
         match = read_ago(3)
         scraper = make_scraper(match.refs.get())
         make_snapshot(match, data_source="manual")
@@ -70,7 +73,7 @@ class TestBody:
         assert 0 <= found["next_update_in_seconds"] <= 2.5
 
     @pytest.mark.parametrize("stored", ["2026-01-02T10:30:45Z", "2026-01-02T16:00:45+05:30"])
-    def test_spells_the_time_of_the_last_event_like_all_times(self, caller: Caller, stored: str) -> None:
+    def test_formats_the_time_of_the_last_event_like_all_times(self, caller: Caller, stored: str) -> None:
         match = read_ago(1)
         match.payload["last_event"] = {"type": "four", "description": "Four", "timestamp": stored}
         match.save()
@@ -83,7 +86,7 @@ class TestBody:
         body = caller.get(path(match)).json()
         assert (body["score"]["team_a"]["goals"], body["clock"]) == (2, "67")
 
-    def test_of_a_match_never_read_is_honest(self, caller: Caller) -> None:
+    def test_of_an_unread_match_has_no_data(self, caller: Caller) -> None:
         match = make_unread_match()
         response = caller.get(path(match))
         assert response["X-Data-State"] == "unknown"
@@ -128,8 +131,8 @@ class TestHeaders:
             f"private, max-age={cache}, stale-if-error={SPARE[state]}",
         )
 
-    def test_say_when_the_match_last_changed_by_its_own_clock(self, caller: Caller) -> None:
-        """Not when it was read, nor when we answer; and without a 304 for it: a second may hold two changes."""
+    def test_show_the_last_change_of_the_match(self, caller: Caller) -> None:
+        """Not the time of the reading or of the response. It causes no 304, because a second may have two changes."""
         changed = timezone.now() - timedelta(minutes=5)
         match = read_ago(3, last_changed_at=changed)
         for address in (path(match), f"/cricket-data/match-info/{match.pk}", "/api/v1/matches"):
@@ -148,13 +151,13 @@ class TestHeaders:
         for address in (path(match), "/api/v1/matches"):
             assert "X-Next-Update-In" not in caller.get(address)
 
-    def test_never_invite_to_ask_without_a_pause(self, caller: Caller) -> None:
+    def test_never_suggest_an_immediate_retry(self, caller: Caller) -> None:
         match = read_ago(60)
         match.refs.update(next_poll_at=timezone.now() - timedelta(seconds=5))
         assert caller.get(path(match))["X-Next-Update-In"] == "1"
 
     @pytest.mark.both
-    def test_a_source_that_is_left_alone_is_not_promised_in_a_second(self, caller: Caller) -> None:
+    def test_next_update_respects_the_open_breaker_of_the_source(self, caller: Caller) -> None:
         match, now = read_ago(400), timezone.now()
         Breaker.objects.create(
             name="crex",
@@ -185,6 +188,12 @@ class TestHeaders:
         response = caller.get(path(match), If_None_Match=etag)
         assert (response.status_code, response.json()["lifecycle"]) == (200, "PAUSED")
 
+    @pytest.mark.parametrize("name", SHOWN)
+    def test_the_etag_changes_with_every_shown_column(self, name: str) -> None:
+        (match,) = queries.cached_matches(ids=[read_ago(1).pk])
+        other = replace(match, **{name: timezone.now() if name == "start_time" else "another"})
+        assert match_etag(match) != match_etag(other)
+
     @pytest.mark.requirement("BX-22")
     def test_a_callers_own_request_id_is_kept_if_harmless(self, caller: Caller) -> None:
         match = read_ago(1)
@@ -209,7 +218,7 @@ EVERY_PLACE = (
 @pytest.mark.requirement("FR-013", "US3.3", "BX-1", "BX-2")
 @pytest.mark.parametrize("place", EVERY_PLACE)
 def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: str) -> None:
-    """Time, age, state, next update; a strong ETag that costs nothing; refused where it is older than is wanted."""
+    """Time, age, state, next update; a strong ETag with a free 304; refused if older than max_age."""
     address = place.format(id=read_ago(30).pk)
     response = caller.get(address)
     age, metadata = int(response["X-Data-Age-Seconds"]), response.json()["_metadata"]
@@ -234,7 +243,7 @@ def test_every_answer_with_match_data_keeps_the_contract(caller: Caller, place: 
 @given(st.floats(min_value=0, max_value=100_000))
 @example(2.03)
 @example(2.0)
-def test_header_and_body_agree_when_the_next_update_is(seconds: float) -> None:
+def test_header_and_body_have_the_same_next_update(seconds: float) -> None:
     freshness = Freshness(state=DataState.FRESH, scraped_at=None, age_seconds=None, next_update_in=seconds)
     header = Answer(freshness, etag="", cache_seconds=1, body=dict).headers()["X-Next-Update-In"]
     body = ItemFreshness.render(freshness)["next_update_in"]
@@ -245,7 +254,7 @@ def test_header_and_body_agree_when_the_next_update_is(seconds: float) -> None:
 @pytest.mark.requirement("BX-1")
 @pytest.mark.parametrize("place", EVERY_PLACE)
 def test_max_age_limits_the_lifetime_in_caches(caller: Caller, place: str) -> None:
-    """Else it would answer our next 503 with what it has, as if that were young enough."""
+    """Otherwise a cache would serve its older copy in place of our next 503."""
     address, since = place.format(id=read_ago(20).pk), {"since": 0} if "delta" in place else {}
     for max_age, longest in ((20 + 9, 9), (20 + 30, 30), (86_400, 61)):
         kept = caller.get(address, {"max_age": max_age, **since})["Cache-Control"]
@@ -258,7 +267,7 @@ class TestNames:
         match = read_ago(1)
         assert caller.get("/api/v1/matches/crex_13KM").json()["id"] == match.pk
 
-    def test_underscores_are_no_obstacle(self, caller: Caller) -> None:
+    def test_source_keys_may_contain_underscores(self, caller: Caller) -> None:
         ref = make_ref(source="my_site", source_event_id="a_b_1")
         assert caller.get("/api/v1/matches/my_site_a_b_1").json()["id"] == ref.match_id
 
@@ -279,7 +288,7 @@ class TestNames:
             "a_%ED%A0%80b",
             "_" * 500,
             "٣",
-            "crex_'; DROP TABLE scraping_match;--",
+            "crex_'; DROP TABLE matches;--",
             "%F0%9F%8F%8F_1",
             "crex%0A_1",
         ],
@@ -323,13 +332,13 @@ class TestIfNoneMatch:
             etag = response["ETag"]
 
     @pytest.mark.parametrize("form", ["W/{}", '"x", {}', "*", "{} , W/{}"])
-    def test_understands_every_form(self, caller: Caller, form: str) -> None:
+    def test_accepts_every_form_of_the_header(self, caller: Caller, form: str) -> None:
         match = read_ago(1)
         etag = caller.get(path(match))["ETag"]
         assert caller.get(path(match), If_None_Match=form.replace("{}", etag)).status_code == 304
 
     @pytest.mark.parametrize("value", ["", "nonsense", '"1-1-live', "W/", ",,,", "\x7f"])
-    def test_rubbish_is_no_match(self, caller: Caller, value: str) -> None:
+    def test_an_invalid_header_is_ignored(self, caller: Caller, value: str) -> None:
         assert caller.get(path(read_ago(1)), If_None_Match=value).status_code == 200
 
     def test_a_refusal_is_counted_even_with_the_header(self, caller: Caller) -> None:
@@ -340,7 +349,7 @@ class TestIfNoneMatch:
 
 @pytest.mark.requirement("BX-1")
 class TestMaxAge:
-    def test_refuses_older_data_with_503_and_a_time_to_come_back(self, caller: Caller) -> None:
+    def test_refuses_older_data_with_503_and_retry_after(self, caller: Caller) -> None:
         match = read_ago(30)
         response = caller.get(path(match), {"max_age": 5})
         problem = response.json()
@@ -353,23 +362,23 @@ class TestMaxAge:
         ("age", "max_age", "said"),
         [(2.34, 2, "is 2.4 s"), (0.01, 0, "is 0.1 s"), (9.9, 2, "is 9 s"), (None, 5, "was never")],
     )
-    def test_never_says_that_it_is_as_young_as_was_asked_for(self, age: float | None, max_age: int, said: str) -> None:
+    def test_the_refusal_shows_an_age_above_max_age(self, age: float | None, max_age: int, said: str) -> None:
         old = Freshness(state=DataState.FRESH, scraped_at=None, age_seconds=age, next_update_in=1.0)
         with pytest.raises(ApiProblem) as refusal:
             refuse_stale(old, max_age)
         assert f"The data {said}" in str(refusal.value.detail)
 
     @pytest.mark.parametrize(("next_in", "wait"), [(None, 10), (0.0, 1), (0.4, 1), (3.5, 4), (600.0, 600)])
-    def test_says_when_it_is_read_again(self, next_in: float | None, wait: float) -> None:
+    def test_retry_after_is_the_next_update(self, next_in: float | None, wait: float) -> None:
         old = Freshness(state=DataState.STALE, scraped_at=None, age_seconds=900.0, next_update_in=next_in)
         with pytest.raises(ApiProblem) as refusal:
             refuse_stale(old, 5)
         assert refusal.value.extensions["retry_after"] == wait
 
-    def test_never_refuses_what_is_final(self, caller: Caller) -> None:
+    def test_never_refuses_a_finished_match(self, caller: Caller) -> None:
         assert caller.get(path(read_ago(5000, status="completed")), {"max_age": 5}).status_code == 200
 
-    def test_refuses_what_was_never_read(self, caller: Caller) -> None:
+    def test_refuses_an_unread_match(self, caller: Caller) -> None:
         assert caller.get(path(make_unread_match()), {"max_age": 5}).status_code == 503
 
     @pytest.mark.parametrize("value", ["-1", "nan", "inf", "soon", "1e3", "9" * 2000, "86401", "\x00"])
@@ -394,7 +403,7 @@ class TestEvents:
         assert (body["next_since"], body["has_more"]) == (retracted.pk, False)
         assert body["events"][1]["source"] == "crex"
 
-    def test_go_on_where_the_caller_was(self, caller: Caller) -> None:
+    def test_continue_from_the_position_of_the_caller(self, caller: Caller) -> None:
         match = read_ago(1)
         rows = [make_event(match) for _ in range(5)]
         make_event(read_other := make_match())

@@ -32,7 +32,7 @@ def links_of(response: Any) -> dict[str, str]:
 
 class TestFilters:
     @pytest.fixture
-    def cast(self) -> dict[str, int]:
+    def match_ids(self) -> dict[str, int]:
         names = Teams(team_a=Team(name="Kenya"), team_b=Team(name="100% Nepal"))
         return {
             "live": make_ref(make_match(series=SERIES, start_time=LATE_THE_DAY_BEFORE)).match_id,
@@ -72,10 +72,12 @@ class TestFilters:
         ],
         ids=str,
     )
-    def test_choose(self, caller: Caller, cast: dict[str, int], query: dict[str, str], expected: list[str]) -> None:
-        assert ids(caller.get(LIST, query)) == [cast[name] for name in expected]
+    def test_select_matches(
+        self, caller: Caller, match_ids: dict[str, int], query: dict[str, str], expected: list[str]
+    ) -> None:
+        assert ids(caller.get(LIST, query)) == [match_ids[name] for name in expected]
 
-    def test_what_was_being_written_while_we_answered_comes_with_the_next_answer(self, caller: Caller) -> None:
+    def test_changes_committed_during_a_response_are_in_the_next_one(self, caller: Caller) -> None:
         began = timezone.now()
         asked = caller.get(LIST).json()["_metadata"]["generated_at"]
         match = make_match(last_changed_at=began)  # committed only now
@@ -114,7 +116,13 @@ class TestFilters:
             {"cursor": "aWQ6MA"},  # id:0
             {"cursor": "aWQ6Nw"},  # id:7, as it was before cursors knew their filters
             {"cursor": "aWQ6OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk"},  # beyond 64 bits
-            {"cursor": "x" * 65},
+            {"cursor": "x" * 101},
+            {"ids": "1,,2"},
+            {"ids": "a b"},
+            {"ids": ",".join(map(str, range(101)))},
+            {"sort": "title"},
+            {"fields": "score,colour"},
+            {"fields": "provenance"},
             {"cursor": "ü"},
             {"max_age": "-1"},
         ],
@@ -127,15 +135,88 @@ class TestFilters:
         assert problem["parameter"] == next(iter(query))
 
 
+class TestIds:
+    def test_are_numbers_and_keys_of_matches(self, caller: Caller) -> None:
+        one, two = make_match(), make_ref(source_event_id="13KM").match
+        make_match()
+        wanted = {"ids": f"{one.pk},crex_13KM,{two.pk},espn_1,99999999,0{one.pk}"}
+        assert ids(caller.get(LIST, wanted)) == [two.pk, one.pk]
+        assert ids(caller.get(LIST, {**wanted, "status": "completed"})) == []
+
+    def test_in_another_order_are_the_same_request(self, caller: Caller) -> None:
+        one, two = make_match().pk, make_match().pk
+        first = caller.get(LIST, {"ids": f"{one},{two}"})
+        assert caller.get(LIST, {"ids": f"{two},{one}"}, If_None_Match=first["ETag"]).status_code == 304
+
+
+class TestSort:
+    @pytest.fixture
+    def by_start(self) -> list[int]:
+        """Created in another order than they start; the last one has no start."""
+        hours = (3, 1, None, 2)
+        made = [make_match(start_time=hour and NOW + timedelta(hours=hour)).pk for hour in hours]
+        return [made[1], made[3], made[0], made[2]]
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 4, 50])
+    def test_pages_follow_the_order(self, caller: Caller, by_start: list[int], limit: int) -> None:
+        *timed, without = by_start
+        for sort, expected in (("start_time", by_start), ("-start_time", [*reversed(timed), without])):
+            found: list[int] = []
+            address: str | None = f"{LIST}?limit={limit}&sort={sort}"
+            while address:
+                response = caller.get(address)
+                found += ids(response)
+                address = response.json()["next"]
+            assert found == expected
+
+    def test_the_last_changed_match_comes_first(self, caller: Caller) -> None:
+        made = [make_match(last_changed_at=NOW + timedelta(minutes=minutes)).pk for minutes in (2, 3, 1)]
+        assert ids(caller.get(LIST, {"sort": "-updated"})) == [made[1], made[0], made[2]]
+
+    def test_a_cursor_belongs_to_its_order(self, caller: Caller, by_start: list[int]) -> None:
+        address = caller.get(LIST, {"limit": 1, "sort": "start_time"}).json()["next"]
+        assert caller.get(address.replace("sort=start_time", "sort=-start_time")).status_code == 400
+
+
+class TestFields:
+    def test_limit_each_match_to_what_is_asked_for(self, caller: Caller) -> None:
+        ref = make_ref(make_match(now=timezone.now()))
+        response = caller.get(LIST, {"fields": "innings,score,metadata"})
+        (item,) = response.json()["matches"]
+        assert list(item) == ["id", "score", "innings", "metadata", "freshness"]
+        whole = caller.get(f"{LIST}/{ref.match_id}").json()
+        assert {name: whole[name] for name in item if name != "freshness"} == {
+            name: value for name, value in item.items() if name != "freshness"
+        }
+        assert item["freshness"]["state"] == "fresh"
+
+    def test_have_an_etag_of_their_own(self, caller: Caller) -> None:
+        make_match()
+        etags = {caller.get(LIST, query)["ETag"] for query in ({}, {"fields": "score"}, {"fields": "score,title"})}
+        assert len(etags) == 3
+        assert caller.get(LIST, {"fields": "title,score"})["ETag"] in etags
+
+    def test_id_and_freshness_are_always_there_once(self, caller: Caller) -> None:
+        make_match()
+        text = caller.get(LIST, {"fields": "freshness,id"}).content.decode()
+        assert (text.count('"id"'), text.count('"freshness"')) == (1, 1)
+
+    def test_change_with_the_match(self, caller: Caller) -> None:
+        match = make_match()
+        caller.get(LIST, {"fields": "title"})
+        Match.objects.filter(pk=match.pk).update(title="corrected", sequence=2)
+        assert caller.get(LIST, {"fields": "title"}).json()["matches"][0]["title"] == "corrected"
+
+
 class TestPages:
-    def test_follow_each_other_without_gap_or_repetition(self, caller: Caller) -> None:
+    def test_have_no_gaps_or_duplicates(self, caller: Caller) -> None:
         expected = sorted((make_match().pk for _ in range(7)), reverse=True)
         found: list[int] = []
         address: str | None = f"{LIST}?limit=3&status=live"
         while address:
             response = caller.get(address)
             found += ids(response)
-            make_match()  # a newcomer shifts no page
+            make_match()  # a new match shifts no page
             address = response.json()["next"]
         assert found == expected
 
@@ -159,7 +240,7 @@ class TestPages:
             assert (response.status_code, response.json()["parameter"]) == (400, "cursor")
             assert "other filters" in response.json()["detail"]
 
-    def test_the_link_header_leads_to_the_first_and_the_next(self, caller: Caller) -> None:
+    def test_the_link_header_has_the_first_and_the_next_page(self, caller: Caller) -> None:
         expected = sorted((make_match().pk for _ in range(3)), reverse=True)
         links = links_of(caller.get(LIST, {"limit": 2, "team": "Ind"}))
         assert links.keys() == {"first", "next"}
@@ -170,7 +251,7 @@ class TestPages:
         etag = last["ETag"]
         assert links_of(caller.get(links["next"], If_None_Match=etag)) == links_of(last)
 
-    def test_take_two_queries_whatever_their_size(self, caller: Caller, django_assert_num_queries) -> None:
+    def test_take_two_queries_for_any_size(self, caller: Caller, django_assert_num_queries) -> None:
         for _ in range(5):
             make_ref(make_match())
         caller.get(LIST)
@@ -204,7 +285,7 @@ class TestItems:
 
 @pytest.mark.requirement("FR-013")
 class TestHeaders:
-    def test_speak_for_the_oldest_live_match(self, caller: Caller) -> None:
+    def test_show_the_age_of_the_oldest_live_match(self, caller: Caller) -> None:
         now = timezone.now()
         for age, status in ((2, "live"), (40, "live"), (9000, "completed")):
             make_match(now=now - timedelta(seconds=age), status=status)
@@ -217,7 +298,7 @@ class TestHeaders:
         assert caller.get(LIST, {"max_age": 20}).status_code == 503
 
     @pytest.mark.requirement("BX-1")
-    def test_are_not_those_of_a_match_that_is_over_while_another_is_to_come(self, caller: Caller) -> None:
+    def test_ignore_finished_matches_if_another_is_upcoming(self, caller: Caller) -> None:
         now = timezone.now()
         make_match(now=now - timedelta(seconds=9000), status="completed")
         make_unread_match()
@@ -232,7 +313,7 @@ class TestHeaders:
 
     @pytest.mark.requirement("BX-2")
     @pytest.mark.parametrize("address", [LIST, "/cricket-data/live-matches"])
-    def test_show_when_the_first_of_them_is_read_again(self, caller: Caller, address: str) -> None:
+    def test_show_the_earliest_next_update(self, caller: Caller, address: str) -> None:
         now, tomorrow = timezone.now(), timezone.now() + timedelta(days=1)
         paused = make_match(now=now - timedelta(hours=1), lifecycle=MatchLifecycle.PAUSED, pause_until=tomorrow)
         make_ref(paused, next_poll_at=now)
@@ -246,21 +327,50 @@ class TestHeaders:
 
     @pytest.mark.requirement("BX-1")
     @pytest.mark.parametrize("address", [LIST, "/cricket-data/live-matches"])
-    def test_a_match_of_a_stopped_sender_does_not_refuse_the_list(self, caller: Caller, address: str) -> None:
+    def test_a_silent_sender_does_not_cause_a_503_for_the_list(self, caller: Caller, address: str) -> None:
         now = timezone.now()
         make_ref(make_match(now=now), now=now)
         long_ago = now - timedelta(hours=1)
         silent = make_ref(make_match(now=long_ago), source=PUSHED, now=long_ago)
         listed = caller.get(address)
         assert (len(listed.json()["matches"]), listed.json()["_metadata"]["left_out"]) == (2, 0)
+        assert (listed["X-Data-State"], int(listed["X-Data-Age-Seconds"]) < 60) == ("fresh", True)
         young = caller.get(address, {"max_age": 60})
         assert (young.status_code, int(young["X-Data-Age-Seconds"]) < 60) == (200, True)
         assert (len(young.json()["matches"]), young.json()["_metadata"]["left_out"]) == (1, 1)
         assert young["ETag"] != listed["ETag"]
-        make_ref(silent.match, now=long_ago)  # one that we read, too, is our own fault
+        make_ref(silent.match, now=long_ago)  # one that we read ourselves is our own fault
         assert caller.get(address, {"max_age": 60}).status_code == 503
 
-    def test_a_page_goes_on_behind_what_is_left_out(self, caller: Caller) -> None:
+    @pytest.mark.requirement("BX-1")
+    def test_a_list_of_submitted_matches_only_has_no_age(self, caller: Caller) -> None:
+        """Each match shows its own."""
+        a_minute_ago = timezone.now() - timedelta(minutes=1)
+        make_ref(make_match(now=a_minute_ago), source=PUSHED, now=a_minute_ago)
+        for query in ({}, {"max_age": 600}):
+            response = caller.get(LIST, query)
+            assert (response["X-Data-State"], "X-Data-Age-Seconds" in response) == ("unknown", False)
+            assert response.json()["matches"][0]["freshness"]["age_seconds"] >= 60
+        assert "stale-if-error=0" in response["Cache-Control"]
+
+    @pytest.mark.requirement("BX-1")
+    def test_a_refusal_does_not_quote_the_age_of_a_submitted_match(self, caller: Caller) -> None:
+        now = timezone.now()
+        make_ref(make_match(now=now - timedelta(seconds=120)), now=now)
+        make_ref(make_match(now=now - timedelta(hours=1)), source=PUSHED, now=now)
+        make_ref(make_match(now=now - timedelta(hours=2), status="upcoming"), source=PUSHED, now=now)
+        refused = caller.get(LIST, {"max_age": 60})
+        assert (refused.status_code, 120 <= refused.json()["data_age_seconds"] < 600) == (503, True)
+
+    def test_a_cache_keeps_a_submitted_match_no_longer_than_max_age(self, caller: Caller) -> None:
+        now = timezone.now()
+        make_match(status="completed")
+        sent = now - timedelta(seconds=3595)
+        make_ref(make_match(now=sent, status="upcoming"), source=PUSHED, now=sent)
+        response = caller.get(LIST, {"max_age": 3600})
+        assert int(response["Cache-Control"].partition("max-age=")[2].partition(",")[0]) <= 5
+
+    def test_a_page_continues_after_omitted_matches(self, caller: Caller) -> None:
         now, long_ago = timezone.now(), timezone.now() - timedelta(hours=1)
         first = make_ref(make_match(now=now), now=now)
         make_ref(make_match(now=long_ago), source=PUSHED, now=long_ago)
@@ -269,7 +379,7 @@ class TestHeaders:
         cursor = parse_qs(page.json()["next"].partition("?")[2])["cursor"][0]
         assert ids(caller.get(LIST, {"max_age": 60, "limit": 1, "cursor": cursor})) == [first.match_id]
 
-    def test_of_an_empty_list_say_unknown(self, caller: Caller) -> None:
+    def test_of_an_empty_list_are_unknown(self, caller: Caller) -> None:
         response = caller.get(LIST, {"max_age": 1})
         assert response.status_code == 200
         assert response["X-Data-State"] == "unknown"
@@ -316,14 +426,14 @@ class TestCricketData:
         assert int(response["X-Data-Age-Seconds"]) == ages[0]
 
     @pytest.mark.requirement("DM-11")
-    def test_both_show_by_which_way_the_data_came_in(self, caller: Caller) -> None:
+    def test_both_show_the_origin_of_the_data(self, caller: Caller) -> None:
         match = make_match()
         make_snapshot(match, data_source="manual")
         alone = caller.get(f"/cricket-data/match-info/{match.pk}").json()
         (listed,) = caller.get("/cricket-data/live-matches").json()["matches"]
         assert [each["_metadata"]["source"] for each in (alone, listed)] == ["manual", "manual"]
 
-    def test_match_info_knows_no_football(self, caller: Caller) -> None:
+    def test_match_info_of_a_football_match_is_a_404(self, caller: Caller) -> None:
         match = make_match(sport="football")
         response = caller.get(f"/cricket-data/match-info/{match.pk}")
         assert response.status_code == 404
@@ -343,7 +453,7 @@ class TestCricketData:
 
     def test_live_matches_are_all_of_them(self, caller: Caller) -> None:
         one = make_match()
-        plain = {name: getattr(one, name) for name in ("sport", "title", "status", "lifecycle", "created_at")}
+        plain = {name: getattr(one, name) for name in ("sport", "title", "team_a", "status", "lifecycle", "created_at")}
         Match.objects.bulk_create(Match(**plain) for _ in range(500))
         assert len(caller.get("/cricket-data/live-matches").json()["matches"]) == 501
 

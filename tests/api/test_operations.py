@@ -32,7 +32,7 @@ class TestPause:
         make_ref(make_match(), source_event_id="13KM")
         assert operator.post("/api/v1/matches/crex_13KM/pause").status_code == 200
 
-    def test_twice_is_a_conflict(self, operator: Caller) -> None:
+    def test_of_a_paused_match_is_a_conflict(self, operator: Caller) -> None:
         match = make_match()
         operator.post(f"/api/v1/matches/{match.pk}/pause")
         response = operator.post(f"/api/v1/matches/{match.pk}/pause")
@@ -75,7 +75,7 @@ class TestPause:
 
 
 class TestResume:
-    def test_lets_a_match_go_on(self, operator: Caller) -> None:
+    def test_continues_polling(self, operator: Caller) -> None:
         match = make_ref(make_match()).match
         operator.post(f"/api/v1/matches/{match.pk}/pause")
         response = operator.post(f"/api/v1/matches/{match.pk}/resume")
@@ -94,7 +94,7 @@ def too_little_memory() -> None:
 
 
 class TestWatch:
-    def test_begins_and_ends(self, operator: Caller) -> None:
+    def test_starts_and_stops(self, operator: Caller) -> None:
         match = make_ref(make_match()).match
         assert operator.post(f"/api/v1/matches/{match.pk}/stop").status_code == 200
         assert not match.refs.get().is_watched
@@ -108,7 +108,7 @@ class TestWatch:
         assert all("operator" in actor for _, actor, _ in done)
 
     @pytest.mark.requirement("EC-6", "BX-22")
-    def test_without_memory_is_refused_for_now(self, operator: Caller) -> None:
+    def test_is_refused_with_retry_after_without_free_memory(self, operator: Caller) -> None:
         match = make_ref(make_match()).match
         operator.post(f"/api/v1/matches/{match.pk}/stop")
         too_little_memory()

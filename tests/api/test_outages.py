@@ -47,7 +47,7 @@ print(json.dumps({"key": issued.text, "token": tokens.make(issued.key, now).text
 
 @dataclass
 class Web:
-    """A granian process as in the Dockerfile, and what was stored before it started."""
+    """A granian process as in the Dockerfile, and the match that was stored before it started."""
 
     url: str
     key: str
@@ -73,7 +73,7 @@ class Web:
                 return refusal.code, refusal.read(), dict(refusal.headers), time.monotonic() - began
 
     def source(self, number: int = 0) -> str:
-        """Where a match comes from now: "" is the database."""
+        """Returns the present source of a match: "" is the database."""
         status, _, headers, _ = self.get(f"/api/v1/matches/{self.ids[number]}")
         assert status == 200
         return headers.get("x-data-source", "")
@@ -154,7 +154,7 @@ def report(capsys: pytest.CaptureFixture[str]) -> Report:
 
 @pytest.fixture(autouse=True)
 def healed(own_postgres: PostgresServer, own_redis: RedisServer, web: Web) -> Iterator[None]:
-    """Each test starts with all parts at work, and leaves them so."""
+    """Starts and ends each test with all servers running."""
     yield
     for server in (own_postgres, own_redis):
         if server.process is None:
@@ -187,7 +187,9 @@ class TestDatabase:
         own_postgres.resume()
         wait_for(web.is_back, seconds=10, what="answers come from the database again")
 
-    def test_stopped_is_answered_from_what_the_workers_published(self, web: Web, own_postgres: PostgresServer) -> None:
+    def test_stopped_is_replaced_by_the_documents_published_in_redis(
+        self, web: Web, own_postgres: PostgresServer
+    ) -> None:
         before = web.logged("/api/v1/matches")
         web.get("/health")
         own_postgres.stop()
@@ -233,7 +235,7 @@ class TestDatabase:
 
 class TestRedis:
     @pytest.mark.parametrize("how", ["frozen", "stopped"])
-    def test_away_slows_one_answer_by_a_quarter_of_a_second_at_most(
+    def test_away_delays_one_response_by_at_most_a_quarter_of_a_second(
         self, web: Web, own_redis: RedisServer, how: str, report: Report
     ) -> None:
         path = f"/api/v1/matches/{web.ids[2]}"
@@ -247,7 +249,7 @@ class TestRedis:
         assert sorted(seconds for *_, seconds in rest)[10] < usual + REDIS_TIMEOUT_SECONDS
         assert b"victoryline_redis_up 0.0" in web.get("/metrics")[1]
 
-    def test_and_the_database_away_leaves_what_this_process_has_read(
+    def test_and_the_database_away_leave_the_memory_of_the_process(
         self, web: Web, own_redis: RedisServer, own_postgres: PostgresServer
     ) -> None:
         web.get(f"/api/v1/matches/{web.ids[0]}")

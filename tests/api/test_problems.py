@@ -1,4 +1,4 @@
-"""Errors: one honest shape for programs, a plain page for people."""
+"""Errors: problem documents for programs, HTML pages for people."""
 
 import html
 import io
@@ -37,43 +37,43 @@ class TestProblems:
     @pytest.mark.parametrize(
         "path", ["/api/v2/x", "/api/v1/nothing", "/cricket-data/x", "/token/x", "/api/v1/nothing/", "/health/x/"]
     )
-    def test_answer_unknown_addresses_of_the_api(self, anonymous: Client, path: str) -> None:
+    def test_are_returned_for_unknown_addresses_of_the_api(self, anonymous: Client, path: str) -> None:
         response = anonymous.get(path)
         assert response.status_code == 404
         assert response["Content-Type"] == "application/problem+json"
         assert response.json()["request_id"] == response["X-Request-Id"]
 
     @pytest.mark.parametrize("path", ["/nothing", "/favicon.png", "/static/nothing.css", "/problems/nothing"])
-    def test_answer_unknown_addresses_elsewhere_to_programs(self, anonymous: Client, path: str) -> None:
+    def test_are_returned_to_programs_for_other_unknown_addresses(self, anonymous: Client, path: str) -> None:
         response = anonymous.get(path, headers={"Accept": "*/*"})
         assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
         assert response.json()["code"] == "not-found"
 
     @pytest.mark.parametrize("path", ["/health", "/health/live", "/status", "/metrics"])
-    def test_answer_wrong_methods_of_what_is_open(self, anonymous: Client, path: str) -> None:
+    def test_are_returned_for_wrong_methods_of_open_addresses(self, anonymous: Client, path: str) -> None:
         response = anonymous.post(path)
         assert (response.status_code, response["Content-Type"]) == (405, "application/problem+json")
         assert response.json()["code"] == "method-not-allowed"
         assert response["Allow"] == "GET, HEAD"
 
-    def test_answer_wrong_methods(self, caller: Caller) -> None:
+    def test_are_returned_for_wrong_methods(self, caller: Caller) -> None:
         response = caller.client.delete("/api/v1/matches", headers={"Authorization": f"Bearer {caller.token}"})
         assert (response.status_code, response.json()["type"]) == (405, "/problems/method-not-allowed")
         assert response["Allow"] == "GET, HEAD, OPTIONS"
         assert "DELETE" in response.json()["detail"]
         assert "Allow" not in caller.get("/api/v1/matches")
 
-    def test_name_a_wrong_method_before_a_scope_that_would_not_help(self, caller: Caller) -> None:
+    def test_report_a_wrong_method_before_a_missing_scope(self, caller: Caller) -> None:
         response = caller.get("/cricket-data")
         assert (response.status_code, response["Allow"]) == (405, "POST, OPTIONS")
 
-    def test_are_json_whatever_the_caller_accepts(self, caller: Caller) -> None:
+    def test_are_json_for_any_accept_header(self, caller: Caller) -> None:
         assert caller.get("/api/v1/matches", Accept="text/html").status_code == 200
         assert caller.get("/api/v1/matches/999", Accept="image/png").status_code == 404
 
     @pytest.mark.fault
     @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
-    def test_a_database_that_is_away_is_a_503_with_a_time(self, caller: Caller, monkeypatch, error) -> None:
+    def test_an_unreachable_database_is_a_503_with_retry_after(self, caller: Caller, monkeypatch, error) -> None:
         def away(*args, **kwargs):
             raise error("connection refused")
 
@@ -94,18 +94,18 @@ class TestProblems:
         assert "insides" not in response.content.decode()
 
     @pytest.mark.parametrize("host", ["evil.example", "a b", "x" * 300])
-    def test_a_forged_host_is_refused_politely(self, anonymous: Client, host: str) -> None:
+    def test_a_forged_host_is_a_400_problem(self, anonymous: Client, host: str) -> None:
         response = anonymous.get("/api/v1/matches", headers={"Host": host})
         assert (response.status_code, response.json()["code"]) == (400, "bad-request")
-        assert "`Host` names no site that is served here" in response.json()["detail"]
+        assert "`Host` is not served here" in response.json()["detail"]
         assert "evil" not in response.content.decode()
 
-    def test_bodies_that_are_not_json_say_what_is_read(self, operator: Caller) -> None:
+    def test_bodies_that_are_not_json_name_the_accepted_type(self, operator: Caller) -> None:
         response = operator.client.post(
             "/api/scrape", "a=1", content_type="text/plain", headers={"Authorization": f"Bearer {operator.token}"}
         )
         assert (response.status_code, response.json()["code"]) == (415, "unsupported-media-type")
-        assert response.json()["detail"] == "The body is text/plain; only application/json is read here."
+        assert response.json()["detail"] == "The body is text/plain; only application/json is accepted."
 
     @pytest.mark.parametrize(
         "refused",
@@ -133,10 +133,10 @@ class TestProblems:
         strict = Client(enforce_csrf_checks=True)
         page = strict.post("/admin/login/", {"username": "a", "password": "b"})
         assert (page.status_code, page["Content-Type"]) == (403, "text/html; charset=utf-8")
-        assert "load the page again" in page.content.decode()
+        assert "reload the page" in page.content.decode()
 
     @pytest.mark.parametrize("path", ["/api/schema", "/api/docs"])
-    def test_answer_wrong_methods_of_what_has_no_forms(self, path: str) -> None:
+    def test_are_returned_for_wrong_methods_of_pages_without_forms(self, path: str) -> None:
         response = Client(enforce_csrf_checks=True).post(path)
         assert (response.status_code, response.json()["code"]) == (405, "method-not-allowed")
         assert "GET" in response["Allow"]
@@ -150,7 +150,7 @@ def raising(error: type[Exception]) -> Any:
 
 
 class TestKinds:
-    """One table in the code; the docs and the pages say the same."""
+    """The kinds are defined once in the code; docs and pages agree with it."""
 
     def test_are_all_in_the_docs_and_no_others(self) -> None:
         text = Path("docs/api.md").read_text()
@@ -159,14 +159,14 @@ class TestKinds:
             (code, kind.status) for code, kind in KINDS.items()
         )
 
-    def test_hold_every_refusal_in_the_code(self) -> None:
+    def test_include_every_refusal_in_the_code(self) -> None:
         files = [path for app in ("apiauth", "scraping", "victoryline") for path in Path(app).rglob("*.py")]
         raised = {kind for each in files for kind in re.findall(r'ApiProblem\(\s*"([a-z-]+)"', each.read_text())}
         assert raised >= {"conflict", "too-stale", "too-many-requests"}
         assert raised <= KINDS.keys(), "add these to victoryline/lib/http/problems.py and docs/api.md"
 
     @pytest.mark.parametrize("code", KINDS)
-    def test_have_a_page_where_their_type_leads(self, anonymous: Client, code: str) -> None:
+    def test_have_a_page_at_their_type_address(self, anonymous: Client, code: str) -> None:
         response = anonymous.get(f"/problems/{code}")
         page = response.content.decode()
         assert (response.status_code, response["Content-Type"]) == (200, "text/html; charset=utf-8")
@@ -188,7 +188,7 @@ class TestMethods:
         missing = caller.client.head("/api/v1/matches/999", headers=headers)
         assert (missing.status_code, missing.content) == (404, b"")
 
-    def test_options_name_what_may_be_done(self, caller: Caller) -> None:
+    def test_options_lists_the_allowed_methods(self, caller: Caller) -> None:
         response = caller.client.options("/api/v1/matches", headers={"Authorization": f"Bearer {caller.token}"})
         assert (response.status_code, response.content) == (204, b"")
         assert response["Allow"] == "GET, HEAD, OPTIONS"
@@ -206,7 +206,7 @@ class TestRequestId:
         with closing(anonymous.get(path)) as response:
             assert re.fullmatch(r"[0-9a-f]{32}", response["X-Request-Id"])
 
-    def test_is_on_a_304_and_on_our_mistakes(self, caller: Caller, monkeypatch) -> None:
+    def test_is_on_a_304_and_on_server_errors(self, caller: Caller, monkeypatch) -> None:
         etag = caller.get("/api/v1/matches")["ETag"]
         same = caller.get("/api/v1/matches", If_None_Match=etag, X_Request_Id="mine-2")
         assert (same.status_code, same["X-Request-Id"]) == (304, "mine-2")
@@ -215,10 +215,10 @@ class TestRequestId:
         assert (failed.status_code, failed["X-Request-Id"], failed.json()["request_id"]) == (500, "mine-3", "mine-3")
 
     @pytest.mark.parametrize("bad", ["x" * 65, "a b", "ä", "a\nb", "<script>", ""])
-    def test_of_a_caller_is_taken_only_when_it_can_do_no_harm(self, anonymous: Client, bad: str) -> None:
+    def test_of_a_caller_is_accepted_only_if_harmless(self, anonymous: Client, bad: str) -> None:
         assert anonymous.get("/health/live", headers={"X-Request-Id": bad})["X-Request-Id"] != bad
 
-    def test_is_on_every_line_that_is_logged_on_the_way(self, caller: Caller, monkeypatch) -> None:
+    def test_is_on_every_log_line_of_the_request(self, caller: Caller, monkeypatch) -> None:
         written = io.StringIO()
         handler = logging.StreamHandler(written)
         handler.setFormatter(formatter("json"))
@@ -236,7 +236,7 @@ class TestRequestId:
 
 
 class TestParameters:
-    def test_a_misspelled_one_is_named_with_what_was_meant(self, caller: Caller) -> None:
+    def test_a_misspelled_one_is_named_with_a_suggestion(self, caller: Caller) -> None:
         response = caller.get("/api/v1/matches", {"stauts": "live"})
         problem = response.json()
         assert (response.status_code, problem["type"]) == (400, "/problems/bad-parameter")
@@ -266,7 +266,7 @@ class TestParameters:
         assert "%2B" not in caller.get("/api/v1/matches?updated_since=yesterday").json()["detail"]
         assert caller.get("/api/v1/matches?updated_since=2026-11-17T03:04:30%2B02:00").status_code == 200
 
-    def test_a_bad_choice_lists_the_good_ones(self, caller: Caller) -> None:
+    def test_an_invalid_choice_lists_the_valid_ones(self, caller: Caller) -> None:
         detail = caller.get("/api/v1/matches", {"status": "running"}).json()["detail"]
         assert "upcoming, live, completed, abandoned" in detail
 
@@ -279,13 +279,13 @@ class TestSlashes:
     def test_at_the_end_are_allowed(self, caller: Caller, path: str) -> None:
         assert caller.get(path).status_code == 200
 
-    def test_do_not_open_doors(self, anonymous: Client, operator: Caller) -> None:
+    def test_do_not_bypass_authentication(self, anonymous: Client, operator: Caller) -> None:
         assert anonymous.get("/api/v1/matches/").status_code == 401
         assert operator.post("/api/v1/matches/999/pause/").status_code == 404
         assert anonymous.post("/api/v1/nothing").status_code == 404
 
     @pytest.mark.parametrize("path", ["/api", "/api/"])
-    def test_the_bare_address_leads_to_the_description(self, anonymous: Client, path: str) -> None:
+    def test_the_root_of_the_api_redirects_to_its_documentation(self, anonymous: Client, path: str) -> None:
         response = anonymous.get(path)
         assert (response.status_code, response["Location"]) == (302, "/api/docs")
 
@@ -299,13 +299,13 @@ class TestLogLine:
         assert (line.request_id, line.method, line.path) == ("find-me", "GET", "/api/v1/matches/999")
         assert (line.status, line.levelname, line.consumer_id) == (404, "INFO", caller.key.consumer_id)
 
-    def test_of_a_wrong_host_is_no_error_of_ours(self, anonymous: Client, caplog) -> None:
+    def test_of_a_wrong_host_is_not_an_error(self, anonymous: Client, caplog) -> None:
         assert anonymous.get("/api/v1/matches", headers={"Host": "scan.example"}).status_code == 400
         [line] = [record for record in caplog.records if record.name == "django.security.DisallowedHost"]
         assert (line.levelname, line.exc_info) == ("INFO", None)
         assert "scan.example" in line.getMessage()
 
-    def test_of_our_failures_is_a_warning(self, caller: Caller, caplog, monkeypatch) -> None:
+    def test_of_server_errors_is_a_warning(self, caller: Caller, caplog, monkeypatch) -> None:
         def away(*args, **kwargs):
             raise OperationalError("gone")
 
@@ -315,7 +315,7 @@ class TestLogLine:
         [line] = [record for record in caplog.records if record.name == "victoryline.requests"]
         assert (line.status, line.levelname) == (503, "WARNING")
 
-    def test_replaces_the_one_of_django_unless_that_has_a_traceback(self) -> None:
+    def test_replaces_djangos_line_unless_it_has_a_traceback(self) -> None:
         record = logging.makeLogRecord({"name": "django.request", "status_code": 404})
         assert not WithoutDuplicates().filter(record)
         record.exc_info = (ValueError, ValueError("x"), None)
@@ -333,7 +333,7 @@ class TestPages:
     @pytest.mark.fault
     @pytest.mark.requirement("EC-2")
     @pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/admin/scraping/match/"])
-    def test_the_console_says_that_the_database_is_away_and_what_is_safe(self, admin_client: Client, path: str) -> None:
+    def test_the_admin_explains_an_unreachable_database(self, admin_client: Client, path: str) -> None:
         def refuse(*_: object) -> None:
             raise OperationalError("connection refused at 10.0.0.1")
 

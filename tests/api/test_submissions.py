@@ -1,4 +1,4 @@
-"""Data that is sent in over HTTP: accepted, refused, and the messages of refusals."""
+"""Submissions over HTTP: accepted, refused, and the messages of refusals."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from scraping.api.submissions import SubmissionAnswer
 from scraping.jobs.submission_schema import MOST_MATCHES
-from scraping.models import Match, MatchRef, Submission
+from scraping.models import Match, MatchRef, Snapshot, Submission
 from tests.api_fixtures import Caller
 from tests.factories import cricket_state, make_match, make_ref
-from tests.scraping.sending import ball, earlier, pushed_source, sent, work
+from tests.scraping.submission_steps import ball, earlier, pushed_source, sent, work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 ADDRESS = "/cricket-data"
@@ -38,9 +38,9 @@ def other(db: None) -> Caller:
     return Caller(name="another sender", scopes=("read", "ingest"))
 
 
-class TestDoor:
+class TestAccept:
     @pytest.mark.requirement("ZT-1")
-    def test_answers_202_when_all_of_it_is_written_down(self, sender: Caller) -> None:
+    def test_responds_202_after_everything_is_stored(self, sender: Caller) -> None:
         response = sender.post(ADDRESS, sent(events=[ball(1)]))
         row = Submission.objects.select_related("ref__match").get()
         body = response.json()
@@ -52,7 +52,7 @@ class TestDoor:
         assert (row.ref.match.title, row.ref.match.team_a) == ("India vs Australia", "India")
         SubmissionAnswer.model_validate(body)
 
-    def test_the_match_can_be_read_as_soon_as_a_worker_was_there(self, sender: Caller) -> None:
+    def test_the_match_can_be_read_after_its_task(self, sender: Caller) -> None:
         read_at = earlier(7)
         address = sender.post(ADDRESS, sent(91, at=read_at, events=[ball(1)]))["Location"]
         work()
@@ -60,6 +60,9 @@ class TestDoor:
         assert (submission["state"], submission["sequence"]) == ("done", 1)
         assert (submission["is_changed"], submission["is_taken"]) == (True, True)
         assert submission["events"] == {"added": 1, "updated": 0, "retracted": 0}
+        ended, snapshot = Submission.objects.get().finished_at, Snapshot.objects.get()
+        assert ended is not None
+        assert snapshot.created_at > ended  # the time of the write, not that before the transaction
         match = sender.get(f"/api/v1/matches/{submission['key']}")
         assert match.json()["score"]["team_a"] == {
             "runs": 91, "wickets": 2, "overs": "11.5", "goals": None, "penalties": None
@@ -70,7 +73,7 @@ class TestDoor:
         events = sender.get(f"/api/v1/matches/{submission['match']}/events").json()["events"]
         assert [(one["event_id"], one["action"]) for one in events] == [("1-1", "add")]
 
-    def test_a_match_that_is_known_from_elsewhere_is_joined_there(self, sender: Caller) -> None:
+    def test_a_match_of_another_source_is_paired(self, sender: Caller) -> None:
         now = timezone.now()
         known = make_ref(make_match(state=cricket_state(start_time=now), start_time=now, now=now), now=now).match
         assert sender.post(ADDRESS, sent(start_time=now.isoformat())).json()["match"] == known.pk
@@ -88,7 +91,7 @@ class TestDoor:
         assert anonymous.post(ADDRESS, sent(), content_type="application/json").status_code == 401
         assert not Submission.objects.exists()
 
-    def test_is_closed_while_an_operator_has_switched_it_off(self, sender: Caller, source: Any) -> None:
+    def test_is_refused_while_the_source_is_disabled(self, sender: Caller, source: Any) -> None:
         source.is_enabled = False
         source.save()
         response = sender.post(ADDRESS, sent())
@@ -96,7 +99,7 @@ class TestDoor:
         assert "switched off" in response.json()["detail"]
         assert not Submission.objects.exists()
 
-    def test_a_database_that_goes_away_is_a_503_and_nothing_half_done(
+    def test_a_database_that_goes_away_is_a_503_and_stores_nothing(
         self, sender: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def away(*_: Any, **__: Any) -> None:
@@ -108,6 +111,13 @@ class TestDoor:
         assert int(response["Retry-After"]) >= 1
         assert not MatchRef.objects.exists()
         assert not Match.objects.exists()
+
+
+OVERS = "Send overs and balls such as 14.4. Extras do not count, so an over has at most 6 balls."
+
+
+def unseen(char: str) -> str:
+    return f"It holds {char}, a character that is not seen. Leave it out."
 
 
 BAD: list[tuple[Any, str]] = [
@@ -148,7 +158,7 @@ BAD: list[tuple[Any, str]] = [
 
 class TestRefusal:
     @pytest.mark.parametrize(("body", "path"), BAD, ids=[path for _, path in BAD])
-    def test_names_what_is_wrong_by_its_path_and_writes_nothing(self, sender: Caller, body: Any, path: str) -> None:
+    def test_names_the_path_of_the_invalid_field_and_stores_nothing(self, sender: Caller, body: Any, path: str) -> None:
         response = sender.client.post(ADDRESS, body, content_type="application/json", headers=sender._headers({}))
         assert response.status_code == 400, response.content
         assert any(name == path or name.startswith(f"{path}.") for name in response.json()["invalid"]), response.json()
@@ -158,15 +168,58 @@ class TestRefusal:
     @pytest.mark.parametrize(
         ("body", "path", "message"),
         [
-            ({"matches": [sent()] * 51}, "matches", "At most 50 are taken at once, and these are 51."),
+            ({"matches": [sent()] * 51}, "matches", "At most 50 are accepted at once; there are 51."),
             ({"matches": []}, "matches", "At least 1 is needed."),
             ({**sent(), "colour": "red"}, "colour", "There is no such field here."),
+            (sent(overs="11.9"), "innings.0.overs", OVERS),
+            (sent(overs="11.7"), "innings.0.overs", OVERS),
+            (sent(events=[ball(1, over="0.7")]), "events.0.over", OVERS),
+            (
+                sent(score={"team_a": {"overs": "11.9"}}),
+                "score",
+                "It must have overs such as 14.4, with at most 6 balls, and not '11.9'.",
+            ),
+            (sent(venue="Mum\u200bbai"), "venue", unseen("U+200B (ZERO WIDTH SPACE)")),
+            (sent(title="\u202eaidnI"), "title", unseen("U+202E (RIGHT-TO-LEFT OVERRIDE)")),
+            (sent(series="a\nb"), "series", unseen("U+000A (a control character)")),
+            (sent(metadata={"a\x1b": 1}), "metadata", unseen("U+001B (a control character)")),
+            (sent(result="\x07"), "result", unseen("U+0007 (a control character)")),
+            (sent(metadata={"a": "x" * 201}), "metadata.a", "It must have at most 200 characters, and has 201."),
+            (sent(metadata={"a": 2**60}), "metadata.a", f"It must be between {-(2**53)} and {2**53}."),
+            (sent(metadata={"a": {"b": 1}}), "metadata.a", "It must be text, a number or null."),
+            (
+                sent(metadata={str(number): 1 for number in range(31)}),
+                "metadata",
+                "At most 30 are accepted at once.",
+            ),
+            (
+                sent(metadata={str(number): "x" * 200 for number in range(30)}),
+                "metadata",
+                "It must have at most 4000 characters in all, and has 6231.",
+            ),
+            (
+                sent(teams={"team_a": {"name": "..."}, "team_b": {"name": "B"}}),
+                "teams",
+                "It must have names with letters or figures.",
+            ),
         ],
     )
     def test_names_the_invalid_value_as_the_api_does(self, sender: Caller, body: Any, path: str, message: str) -> None:
         assert sender.post(ADDRESS, body).json()["invalid"] == {path: [message]}
 
-    def test_a_clock_that_is_a_little_ahead_is_no_fault(self, sender: Caller) -> None:
+    @pytest.mark.parametrize("char", ["\u200b", "\u200d", "\ufeff", "\u2060", "\x00", "\x85", "\u2028", "\ue000"])
+    def test_a_name_with_a_character_that_is_not_seen_is_refused(self, sender: Caller, char: str) -> None:
+        """Otherwise two teams could have names that look the same."""
+        teams = {"team_a": {"name": f"Ind{char}ia"}, "team_b": {"name": "Australia"}}
+        assert sender.post(ADDRESS, sent(teams=teams)).json()["invalid"].keys() == {"teams.team_a.name"}
+
+    def test_free_text_may_have_lines_joined_emoji_and_other_scripts(self, sender: Caller) -> None:
+        said = "What a catch!\n\U0001f468\u200d\U0001f469 \u0915\u094d\u200d\u0937"
+        assert sender.post(ADDRESS, sent(events=[ball(1, description=said)], result=said)).status_code == 202
+        names = {"team_a": {"name": "São Paulo\u00a0FC"}, "team_b": {"name": "भारत"}}
+        assert sender.post(ADDRESS, sent(teams=names, match_id="other")).status_code == 202
+
+    def test_a_clock_that_is_slightly_ahead_is_accepted(self, sender: Caller) -> None:
         assert sender.post(ADDRESS, sent(at=timezone.now() + timedelta(seconds=30))).status_code == 202
         work()
         ref = MatchRef.objects.get()
@@ -177,13 +230,13 @@ class TestRefusal:
         body = sent(events=[ball(number, description="x" * 400) for number in range(1, 700)])
         assert sender.post(ADDRESS, body).status_code == 413
 
-    def test_reading_is_not_done_here(self, sender: Caller) -> None:
+    def test_refuses_get(self, sender: Caller) -> None:
         response = sender.get(ADDRESS)
         assert (response.status_code, response["Allow"]) == (405, "POST, OPTIONS")
 
 
 @pytest.mark.requirement("BX-13")
-class TestOnce:
+class TestIdempotency:
     def test_the_same_body_again_is_the_same_submission(self, sender: Caller) -> None:
         body = sent()
         first, again = (sender.post(ADDRESS, body) for _ in range(2))
@@ -191,7 +244,7 @@ class TestOnce:
         assert (again.json(), again["Location"]) == (first.json(), first["Location"])
         assert Submission.objects.count() == 1
 
-    def test_the_same_key_returns_the_present_state(self, sender: Caller) -> None:
+    def test_the_same_key_returns_the_current_state(self, sender: Caller) -> None:
         body = sent()
         sender.post(ADDRESS, body, Idempotency_Key="k-1")
         work()
@@ -206,7 +259,7 @@ class TestOnce:
             assert response.json()["submission_id"] == first["submission_id"]
         assert Submission.objects.count() == 1
 
-    def test_a_key_is_the_senders_own(self, sender: Caller, other: Caller) -> None:
+    def test_keys_of_two_senders_are_independent(self, sender: Caller, other: Caller) -> None:
         for who in (sender, other):
             assert who.post(ADDRESS, sent(), Idempotency_Key="k-1").status_code == 202
 
@@ -214,7 +267,7 @@ class TestOnce:
         response = sender.post(ADDRESS, sent(), Idempotency_Key="x" * 151)
         assert (response.status_code, response.json()["parameter"]) == (400, "Idempotency-Key")
 
-    def test_a_batch_is_taken_as_one_and_known_again_as_one(self, sender: Caller) -> None:
+    def test_a_batch_is_one_submission_and_recognised_again(self, sender: Caller) -> None:
         batch = {
             "matches": [sent(), sent(match_id="nep-ken", teams={"team_a": {"name": "N"}, "team_b": {"name": "K"}})]
         }
@@ -225,7 +278,7 @@ class TestOnce:
         assert Submission.objects.count() == 2
         SubmissionAnswer.model_validate(first.json())
 
-    def test_a_batch_is_written_whole_or_not_at_all(self, sender: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_batch_is_stored_completely_or_not_at_all(self, sender: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
         create, calls = Submission.objects.create, []
 
         def second_fails(**fields: Any) -> Submission:
@@ -243,11 +296,11 @@ class TestOnce:
 @pytest.mark.scaled
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.requirement("BX-13")
-class TestRace:
+class TestConcurrentRequests:
     AT_ONCE = 8
 
     def together(self, posts: list[Any], sender: Caller) -> list[Any]:
-        """All at the same moment, each from a thread with a connection of its own."""
+        """Sends all requests at the same moment, each from a thread with its own connection."""
         barrier = threading.Barrier(len(posts))
 
         def send(body: Any) -> Any:
@@ -261,7 +314,7 @@ class TestRace:
             return list(pool.map(send, posts))
 
     @pytest.mark.parametrize("is_batch", [False, True])
-    def test_of_the_same_post_has_one_submission_and_one_answer(self, sender: Caller, is_batch: bool) -> None:
+    def test_equal_ones_get_one_submission_and_one_response(self, sender: Caller, is_batch: bool) -> None:
         body: Any = {"matches": [sent(), sent(match_id="b")]} if is_batch else sent()
         answers = self.together([body] * self.AT_ONCE, sender)
         assert sorted(answer.status_code for answer in answers) == [200] * (self.AT_ONCE - 1) + [202]
@@ -269,7 +322,7 @@ class TestRace:
         assert Submission.objects.count() == 1 + is_batch
         assert MatchRef.objects.count() == Match.objects.count() == 1 + is_batch
 
-    def test_of_two_bodies_under_one_key_takes_one_of_them(self, sender: Caller) -> None:
+    def test_two_bodies_with_one_key_store_one_of_them(self, sender: Caller) -> None:
         two = [sent(90, match_id="m-1"), sent(91, match_id="m-2")]
         answers = self.together(two * (self.AT_ONCE // 2), sender)
         codes = [answer.status_code for answer in answers]
@@ -278,8 +331,8 @@ class TestRace:
         assert Match.objects.count() == MatchRef.objects.count() == 1, "of the other one nothing is left"
 
 
-class TestLookingUp:
-    def test_finds_only_ones_own(self, sender: Caller, other: Caller) -> None:
+class TestLookup:
+    def test_finds_only_the_consumers_own(self, sender: Caller, other: Caller) -> None:
         address = sender.post(ADDRESS, sent())["Location"]
         assert sender.get(address).status_code == 200
         assert other.get(address).status_code == 404

@@ -17,9 +17,9 @@ from apiauth import access_log, access_records, keys, tokens
 from apiauth.access_log import AccessWriter
 from apiauth.access_records import AccessRecord
 from apiauth.models import AccessLog, Consumer, UsageHour
-from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import NOW, make_match, make_ref
+from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 from victoryline import retention
 from victoryline.lib import pg_wait
 
@@ -49,7 +49,7 @@ def record(**fields: Any) -> AccessRecord:
 
 
 def numbered(count: int) -> list[AccessRecord]:
-    """Distinct by their duration."""
+    """Returns records that differ by their duration."""
     return [record(seconds=number / 1000) for number in range(count)]
 
 
@@ -87,7 +87,7 @@ class TestRow:
         logged = AccessLog.objects.get()
         assert (logged.response_status, logged.route, logged.consumer) == (500, "usage", caller.key.consumer)
 
-    def test_is_written_for_what_no_view_answers(self, caller: Caller, anonymous: Client) -> None:
+    def test_is_written_for_unknown_addresses(self, caller: Caller, anonymous: Client) -> None:
         caller.get("/api/v1/nothing")
         anonymous.get("/api/v9/matches")
         anonymous.get("/api/v1/matches", headers={"Host": "other.example"})
@@ -97,7 +97,7 @@ class TestRow:
         assert [each.consumer for each in AccessLog.objects.order_by("pk")[:2]] == [caller.key.consumer, None]
 
     @pytest.mark.parametrize("path", ["/api/docs/nothing", "/api/schema2", "/token", "/token/", "/cricket-data2"])
-    def test_is_written_for_what_only_begins_like_an_address_of_ours(self, caller: Caller, path: str) -> None:
+    def test_is_written_for_addresses_with_a_known_prefix(self, caller: Caller, path: str) -> None:
         assert caller.get(path).status_code == 404
         assert AccessLog.objects.get().consumer == caller.key.consumer
 
@@ -119,7 +119,7 @@ class TestRow:
         logged = AccessLog.objects.order_by("pk").values_list("key_prefix", flat=True)
         assert list(logged) == [prefix, prefix, prefix, "", "", prefix, prefix]
 
-    def test_holds_no_secret_that_was_put_into_an_address(self, caller: Caller, anonymous: Client) -> None:
+    def test_redacts_secrets_in_an_address(self, caller: Caller, anonymous: Client) -> None:
         anonymous.get(f"/api/v1/{caller.issued.text}")
         secret = caller.issued.text[-43:]
         assert secret not in AccessLog.objects.get().endpoint
@@ -167,7 +167,7 @@ class TestWriter:
 
     @pytest.mark.fault
     @pytest.mark.requirement("NFR-015", "EC-2")
-    def test_is_quiet_and_bounded_through_a_long_outage_and_complete_after_it(
+    def test_is_bounded_during_a_long_outage_and_complete_after_it(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         writer = AccessWriter(max_waiting=300)
@@ -182,9 +182,7 @@ class TestWriter:
 
     @pytest.mark.fault
     @pytest.mark.usefixtures("known_to_be_away")
-    def test_at_its_end_reports_what_a_database_that_is_away_cannot_take(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_stop_reports_rows_lost_to_an_unreachable_database(self, caplog: pytest.LogCaptureFixture) -> None:
         before, writer = access_log.dropped_total._value.get(), AccessWriter()
         writer._waiting.extend(numbered(3))
         caplog.clear()
@@ -194,7 +192,7 @@ class TestWriter:
         assert access_log.dropped_total._value.get() - before == 3
 
     @pytest.mark.fault
-    def test_at_its_end_reports_what_a_database_that_has_just_gone_did_not_take(
+    def test_stop_reports_rows_lost_to_a_database_that_just_went_away(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         writer = AccessWriter()
@@ -205,7 +203,7 @@ class TestWriter:
         assert [record.action for record in caplog.records] == ["access_log_dropped"]
 
     @pytest.mark.fault
-    def test_at_its_end_does_not_wait_for_a_database_that_is_frozen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_stop_does_not_wait_for_a_frozen_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(access_log, "LAST_SECONDS", 0.01)
         writer, is_storing, thaws = AccessWriter(), threading.Event(), threading.Event()
 
@@ -224,7 +222,7 @@ class TestWriter:
             thaws.set()
         assert access_log.dropped_total._value.get() - before == 1
 
-    def test_at_its_end_waits_for_its_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_stop_waits_for_its_thread(self, monkeypatch: pytest.MonkeyPatch) -> None:
         writer, is_at_it, goes_on = AccessWriter(), threading.Event(), threading.Event()
         stored: list[AccessRecord] = []
 
@@ -247,7 +245,7 @@ class TestWriter:
         assert written_when_it_ended == numbered(2)
 
     @pytest.mark.fault
-    def test_at_its_end_bounds_the_wait_for_the_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_stop_limits_the_wait_for_the_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
         writer, waits = AccessWriter(), Mock()
         monkeypatch.setattr(writer, "_store_together", lambda _: waits(pg_wait._thread.seconds))
         monkeypatch.setattr(access_log, "connection", Mock())  # it belongs to the test
@@ -275,7 +273,7 @@ class TestWriter:
             writer.flush()
         assert access_log.dropped_total._value.get() - before == 3
 
-    def test_one_bad_row_does_not_take_its_neighbours_with_it(self) -> None:
+    def test_one_invalid_row_does_not_lose_the_others(self) -> None:
         writer = AccessWriter()
         writer._waiting.extend([record(), record(status=None), record()])
         assert writer.flush() == 2
@@ -291,7 +289,7 @@ class TestWriter:
 
 
 class TestSums:
-    """Of each hour, consumer and route, in the transaction of the rows themselves."""
+    """Sums by hour, consumer and route, written in the transaction of the rows."""
 
     def mixed(self, consumers: list[int], count: int) -> list[AccessRecord]:
         draw = random.Random(7)
@@ -316,10 +314,10 @@ class TestSums:
         assert sum(found[0] for found in sums_of_hours().values()) > 600
 
     @pytest.mark.fault
-    def test_count_nothing_twice_when_the_database_leaves_in_the_middle_of_a_bad_batch(
+    def test_count_nothing_twice_if_the_database_goes_away_during_an_invalid_batch(
         self, caller: Caller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The bad row makes the batch go row by row; then the third row meets no database."""
+        """An invalid row makes the writer insert row by row; the database goes away at the third row."""
         writer, insert, calls = AccessWriter(), access_records.insert, []
 
         def leaves(batch: list[AccessRecord]) -> None:
@@ -350,14 +348,14 @@ class TestSums:
             assert list(writers.map(write, range(4))) == [150] * 4
         assert sums_of_rows() == sums_of_hours()
 
-    def test_are_kept_longer_than_the_rows_and_not_for_ever(self, caller: Caller) -> None:
+    def test_have_a_longer_retention_than_the_rows(self, caller: Caller) -> None:
         for days in (0, 31, 399, 401):
             UsageHour.objects.create(consumer=caller.key.consumer, hour=NOW - timedelta(days=days), route="match")
         assert retention.prune(NOW) == 1
 
 
 def sums_of_rows() -> dict[Any, tuple[Any, ...]]:
-    """Counted from the log alone."""
+    """Returns the sums computed from the rows."""
     grouped: dict[Any, list[AccessLog]] = {}
     for one in AccessLog.objects.exclude(consumer=None):
         hour = one.timestamp.replace(minute=0, second=0, microsecond=0)
@@ -399,7 +397,7 @@ def sums_of_hours() -> dict[Any, tuple[Any, ...]]:
 
 class TestThread:
     @pytest.mark.django_db(transaction=True)
-    def test_writes_by_itself_within_a_second_or_so(self, caller: Caller, settings) -> None:
+    def test_writes_within_about_a_second(self, caller: Caller, settings) -> None:
         settings.ACCESS_LOG_IS_SYNCHRONOUS = False
         caller.get("/api/v1/matches")
         deadline = timezone.now() + timedelta(seconds=10)
@@ -428,7 +426,7 @@ class TestThread:
 
 
 class TestRetention:
-    def test_removes_what_is_older_than_30_days(self) -> None:
+    def test_removes_rows_older_than_30_days(self) -> None:
         AccessLog.objects.bulk_create(row(timestamp=NOW - timedelta(days=days)) for days in (0, 29, 31, 400))
         assert retention.prune(NOW) == 2
         assert AccessLog.objects.count() == 2

@@ -79,7 +79,7 @@ class Crowd:
         pytest.param(1, b'{"api_key": ', marks=pytest.mark.faults_only),
     ],
 )
-def test_nothing_that_was_answered_is_missing(tmp_path: Path, workers: int, half_sent: bytes) -> None:
+def test_every_answered_request_is_logged(tmp_path: Path, workers: int, half_sent: bytes) -> None:
     database, port = tmp_path / "victoryline.sqlite3", free_port()
     migrated.place(database)
     env = {
@@ -99,7 +99,7 @@ def test_nothing_that_was_answered_is_missing(tmp_path: Path, workers: int, half
         wait_for(lambda: _answers(port), seconds=60, what="the web is up")
         crowd = Crowd(url, token, size=6)
         crowd.start()
-        wait_for(lambda: len(crowd.answered) > 300, seconds=30, what="requests are on their way")
+        wait_for(lambda: len(crowd.answered) > 300, seconds=30, what="requests are under way")
         with _half_a_request(port, half_sent):
             web.send_signal(signal.SIGTERM)
             web.wait(20)

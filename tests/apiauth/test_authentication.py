@@ -1,4 +1,4 @@
-"""Who a token speaks for: a key that ended, or a consumer that was shut out, opens nothing within 5 s, anywhere."""
+"""Authentication by token: an ended key or an inactive consumer is refused by every process within 5 s."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.utils import timezone
 from apiauth import authentication, consumers, keys, revoked
 from apiauth.models import Tier
 from apiauth.signals import consumer_changed, key_revoked, key_rotated
-from tests.absence import known_to_be_away
+from tests.unreachable_database import known_to_be_away
 from victoryline.lib import availability
 
 __all__ = ["known_to_be_away"]
@@ -53,7 +53,7 @@ def key() -> keys.IssuedKey:
 
 @pytest.fixture
 def elsewhere() -> Iterator[ModuleType]:
-    """The module as another process has it: signals of this one do not reach it."""
+    """The module as in another process, which does not receive the signals of this one."""
     spec = importlib.util.spec_from_file_location("apiauth_principals_elsewhere", authentication.__file__)
     assert spec is not None
     other = importlib.util.module_from_spec(spec)
@@ -88,7 +88,7 @@ ENDINGS = {
 
 class TestWithinFiveSeconds:
     @pytest.mark.parametrize("how", ENDINGS)
-    def test_here_at_once_and_elsewhere_when_its_cache_expires(
+    def test_refused_here_at_once_and_elsewhere_when_the_cache_expires(
         self, key: keys.IssuedKey, elsewhere: ModuleType, monkeypatch: pytest.MonkeyPatch, how: str
     ) -> None:
         prefix = key.key.prefix
@@ -101,7 +101,7 @@ class TestWithinFiveSeconds:
         pass_time(monkeypatch, elsewhere.CACHE_SECONDS)
         assert not is_admitted(elsewhere, prefix)
 
-    def test_another_limit_reaches_the_next_request(self, key: keys.IssuedKey) -> None:
+    def test_a_changed_limit_applies_to_the_next_request(self, key: keys.IssuedKey) -> None:
         assert authentication.find(key.key.prefix).consumer.requests_per_minute is None
         wanted = consumers.Change(tier=Tier.CUSTOM, requests_per_minute=250)
         consumers.change(key.key.consumer, wanted, now=timezone.now(), actor="anna")
@@ -110,7 +110,7 @@ class TestWithinFiveSeconds:
 
     @pytest.mark.slow
     @pytest.mark.django_db(transaction=True)
-    def test_in_another_process(self, key: keys.IssuedKey) -> None:
+    def test_refused_in_another_process(self, key: keys.IssuedKey) -> None:
         command = [sys.executable, "-c", WATCHER, str(connection.settings_dict["NAME"]), key.key.prefix]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
             try:
@@ -124,7 +124,7 @@ class TestWithinFiveSeconds:
 
 
 class TestWhileTheDatabaseIsAway:
-    def test_what_is_known_stays_good_for_ten_minutes(
+    def test_cached_keys_are_accepted_for_ten_minutes(
         self, key: keys.IssuedKey, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert is_admitted(authentication, key.key.prefix)
@@ -137,7 +137,7 @@ class TestWhileTheDatabaseIsAway:
 
     @pytest.mark.scaled
     @pytest.mark.parametrize("how", ENDINGS)
-    def test_a_key_that_ended_is_known_through_redis(
+    def test_an_ended_key_is_refused_through_redis(
         self,
         key: keys.IssuedKey,
         elsewhere: ModuleType,
@@ -168,22 +168,22 @@ class TestWhileTheDatabaseIsAway:
         assert is_admitted(elsewhere, key.key.prefix)
 
     @pytest.mark.scaled
-    def test_the_note_outlives_the_cache_and_expires(self, key: keys.IssuedKey) -> None:
+    def test_the_note_in_redis_outlives_the_cache_and_expires(self, key: keys.IssuedKey) -> None:
         keys.revoke(prefix=key.key.prefix, now=timezone.now())
         client = availability.redis_client(settings.CONFIG.redis_url)
         left = client.ttl(revoked.NAME + key.key.prefix)
         assert authentication.AWAY_SECONDS < left <= revoked.LIFETIME_SECONDS
 
     @pytest.mark.scaled
-    def test_a_note_is_nothing_while_the_database_answers(self, key: keys.IssuedKey) -> None:
+    def test_the_note_is_ignored_while_the_database_responds(self, key: keys.IssuedKey) -> None:
         revoked.note([key.key.prefix])
         assert is_admitted(authentication, key.key.prefix)
 
 
 class TestWithoutRedis:
     @pytest.fixture(autouse=True)
-    def nobody_listens(self, settings: Any) -> Iterator[None]:
-        """A Redis that isn't there: what raises is caught, and asked again only by `availability`."""
+    def closed_redis_port(self, settings: Any) -> Iterator[None]:
+        """A missing Redis: its errors are caught, and only `availability` connects again."""
         settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
         away = availability.redis(settings.CONFIG.redis_url)
         away._pid = 0

@@ -1,4 +1,4 @@
-"""The commands about keys and consumers: what they print, what they refuse and why."""
+"""The commands for keys and consumers: output, refusals and their reasons."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TestIssue:
 
 
 class TestList:
-    def test_shows_whose_they_are_and_how_they_stand_but_no_secret(self) -> None:
+    def test_shows_consumer_and_state_but_no_secret(self) -> None:
         now = timezone.now()
         soon = issue(expires_at=now + timedelta(days=3, hours=1), label="app")
         ended, rotated = issue("beta"), issue("gamma", tier="custom", requests_per_minute=250)
@@ -111,7 +111,7 @@ class TestList:
 
 
 class TestRotate:
-    def test_prints_the_new_key_and_until_when_the_old_one_works(self, settings) -> None:
+    def test_prints_the_new_key_and_the_end_of_the_old_one(self, settings) -> None:
         old = issue()
         output = run("api_keys", "rotate", f"vl_{old.key.prefix}")
         new = keys.verify(output.split()[0], timezone.now())
@@ -143,7 +143,7 @@ class TestRotate:
             run("api_keys", "rotate", old.key.prefix, f"--overlap-hours={hours}")
         assert ApiKey.objects.count() == 1
 
-    def test_explains_the_prefix_when_it_gets_something_else(self) -> None:
+    def test_explains_the_prefix_for_an_invalid_argument(self) -> None:
         with pytest.raises(CommandError, match=r"not the prefix of a key.*between `vl_` and the dot") as refused:
             run("api_keys", "rotate", "verysecret")
         assert "verysecret" not in str(refused.value)
@@ -167,7 +167,7 @@ class TestRevoke:
         with pytest.raises(CommandError, match="no key that is not revoked already"):
             run("api_keys", "revoke", "--consumer", "acme")
 
-    def test_names_what_is_near_what_is_not_there(self) -> None:
+    def test_suggests_similar_names_for_unknown_ones(self) -> None:
         issued = issue("acme corporation")
         with pytest.raises(CommandError, match="Did you mean acme corporation"):
             run("api_keys", "revoke", "--consumer", "acme corporatoin")
@@ -176,7 +176,7 @@ class TestRevoke:
         with pytest.raises(CommandError):
             run("api_keys", "revoke")
 
-    def test_explains_what_holds_while_the_database_is_away(self, monkeypatch) -> None:
+    def test_explains_the_effect_while_the_database_is_away(self, monkeypatch) -> None:
         def away(text: str) -> ApiKey:
             raise OperationalError("connection refused\nat length")
 
@@ -194,7 +194,7 @@ class TestRevoke:
 
 
 class TestSetConsumer:
-    def test_changes_tier_limit_and_entry(self) -> None:
+    def test_changes_tier_limit_and_activity(self) -> None:
         issued = issue()
         assert "250 requests a minute" in run(
             "api_keys", "consumer", "acme", "--tier", "custom", "--requests-per-minute", "250", "--by", "anna"

@@ -1,4 +1,4 @@
-"""Issuing, checking, rotating and revoking API keys; what tier their consumers have."""
+"""Issuing, verifying, rotating and revoking API keys; tiers of their consumers."""
 
 from datetime import datetime, timedelta
 
@@ -60,36 +60,36 @@ class TestIssue:
             ({"name": "x" * 121}, "name must have"),
         ],
     )
-    def test_refuses_with_a_reason_and_makes_nothing(self, fields: dict, why: str) -> None:
+    def test_refuses_with_a_reason_and_creates_nothing(self, fields: dict, why: str) -> None:
         with pytest.raises(RefusedError, match=why):
             issue(**fields)
         assert not ApiKey.objects.exists()
         assert not Consumer.objects.exists()
 
-    def test_refuses_a_consumer_that_is_shut_out(self) -> None:
+    def test_refuses_an_inactive_consumer(self) -> None:
         issue()
         Consumer.objects.update(is_active=False)
         with pytest.raises(RefusedError, match="acme is inactive"):
             issue()
 
     def test_announces_the_key_but_not_its_secret(self) -> None:
-        heard: list[dict[str, object]] = []
+        received: list[dict[str, object]] = []
 
         def listen(**announced: object) -> None:
-            heard.append(announced)
+            received.append(announced)
 
         key_issued.connect(listen)
         try:
             issued = issue()
         finally:
             key_issued.disconnect(listen)
-        assert [each["prefix"] for each in heard] == [issued.key.prefix]
-        assert issued.text not in str(heard)
+        assert [each["prefix"] for each in received] == [issued.key.prefix]
+        assert issued.text not in str(received)
         assert issued.text not in str(issued)
 
 
 @pytest.mark.parametrize("between", [".", "_"])
-def test_keys_of_both_forms_open_and_are_kept_out_of_logs(between: str) -> None:
+def test_keys_of_both_forms_are_accepted_and_redacted(between: str) -> None:
     issued = issue()
     text = issued.text.replace(".", between)
     assert keys.verify(text, NOW) == issued.key
@@ -100,7 +100,7 @@ def test_keys_of_both_forms_open_and_are_kept_out_of_logs(between: str) -> None:
 
 
 class TestVerify:
-    def test_knows_a_key_it_issued(self) -> None:
+    def test_accepts_an_issued_key(self) -> None:
         issued = issue()
         assert keys.verify(issued.text, NOW) == issued.key
 
@@ -152,7 +152,7 @@ class TestRotate:
             assert bool(keys.verify(old.text, NOW + timedelta(hours=hours))) is works
             assert keys.verify(new.text, NOW + timedelta(hours=hours)) is not None
 
-    def test_never_lengthens_the_old_ones_life_and_gives_the_new_one_as_long_a_life(self) -> None:
+    def test_never_extends_the_old_key_and_keeps_the_lifetime(self) -> None:
         old = issue(expires_at=NOW + timedelta(days=30))
         now = NOW + timedelta(days=29, hours=12)
         new = self.rotate(old, hours=24, now=now)
@@ -165,7 +165,7 @@ class TestRotate:
         self.rotate(old, hours=0)
         assert keys.verify(old.text, NOW) is None
 
-    def test_refuses_what_has_ended_or_was_rotated(self) -> None:
+    def test_refuses_ended_and_rotated_keys(self) -> None:
         rotated, revoked, expired, shut_out = issue(), issue(), issue(expires_at=NOW + timedelta(days=1)), issue("b")
         new = self.rotate(rotated)
         keys.revoke(prefix=revoked.key.prefix, now=NOW)
@@ -185,7 +185,7 @@ class TestRotate:
                 self.rotate(new, hours=hours)
         assert list(ApiKey.objects.order_by("pk").values()) == before
 
-    def test_leaves_no_key_behind_when_another_operator_was_first(self, monkeypatch) -> None:
+    def test_issues_no_key_if_another_operator_was_first(self, monkeypatch) -> None:
         old = issue()
         make = keys._make
 
@@ -198,7 +198,7 @@ class TestRotate:
             self.rotate(old)
         assert ApiKey.objects.count() == 1
 
-    def test_of_a_key_that_is_not_there_names_the_nearest(self) -> None:
+    def test_an_unknown_key_suggests_a_similar_one(self) -> None:
         prefix = issue().key.prefix
         near = prefix[:-1] + ("0" if prefix[-1] != "0" else "1")
         with pytest.raises(NotFoundError, match=f"Did you mean {prefix}"):
@@ -232,7 +232,7 @@ class TestState:
             setattr(key, name, value)
         assert keys.state_of(key, NOW) is state
 
-    def test_knows_rotated_keys_and_consumers_that_are_shut_out(self) -> None:
+    def test_recognises_rotated_keys_and_inactive_consumers(self) -> None:
         old = issue()
         keys.rotate(prefix=old.key.prefix, overlap=timedelta(hours=1), now=NOW)
         old.key.refresh_from_db()
@@ -251,7 +251,7 @@ class TestLastUse:
 
 
 class TestConsumers:
-    def test_changing_the_tier_takes_the_number_along_or_drops_it(self) -> None:
+    def test_changing_the_tier_sets_or_clears_the_custom_limit(self) -> None:
         consumer = issue(tier=Tier.CUSTOM, requests_per_minute=250).key.consumer
         for wanted, tier, number in (
             (consumers.Change(requests_per_minute=300), "custom", 300),

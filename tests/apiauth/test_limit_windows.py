@@ -1,4 +1,4 @@
-"""The counters behind the limits: one rule, in memory and in Redis, held against a plain model of it."""
+"""The counters of the limits: the same rule in memory and in Redis, compared with a simple model."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TestWindow:
 class TestAgainstAPlainModel:
     @settings(max_examples=60, deadline=None)
     @given(timeline=TIMELINE, limit=st.integers(1, 20))
-    def test_no_stretch_of_time_gets_more_than_the_limit_and_a_steady_callers_share(
+    def test_no_time_span_exceeds_the_bound_of_the_approximation(
         self, timeline: list[tuple[float, int]], limit: int
     ) -> None:
         """The approximation's bound: limit + limit x t / 60 in any t seconds up to a minute; never two bursts."""
@@ -116,7 +116,7 @@ class TestAgainstAPlainModel:
             clock.now += LENGTH / limit * 1.02
             assert take(memory, limit=limit)
 
-    def test_two_bursts_at_the_edge_of_two_windows_are_one(self) -> None:
+    def test_two_bursts_at_the_edge_of_two_windows_count_together(self) -> None:
         """A fixed window would grant 100 in its last second and 100 more in the next."""
         memory, clock = new_memory()
         granted = int(take(memory, limit=100))
@@ -158,7 +158,7 @@ class TestRedis:
     def test_decides_as_memory_does(
         self, redis_windows: Callable[..., RedisWindows], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The script as it is, but for its clock, which stands in a list of Redis."""
+        """The real script, except that its clock is a list in Redis."""
         ours = "redis.call('TIME')"
         assert limits.SCRIPT.count(ours) == 1
         script = limits.SCRIPT.replace(ours, "redis.call('LRANGE', 'clock', 0, 1)")

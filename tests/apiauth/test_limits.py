@@ -1,4 +1,4 @@
-"""Limits by tier and by address, what is free of them, and what happens to them when Redis is away."""
+"""Limits by tier and by address, free requests, and limits while Redis is away."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ def small_limits(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Of the counters in memory."""
+    """The clock of the counters in memory."""
     clock = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(limits.limiter()._memory, "_clock", lambda: clock.now)
     return clock
@@ -87,7 +87,7 @@ class TestTiers:
 @pytest.mark.requirement("FR-027")
 class TestRetryAfter:
     @pytest.mark.usefixtures("small_limits")
-    def test_asking_again_after_it_succeeds_and_before_it_does_not(
+    def test_a_request_after_it_succeeds_and_one_before_it_is_refused(
         self, caller: Caller, clock: SimpleNamespace
     ) -> None:
         for wait in (0, 7, 20, 41, 3):  # wherever in a window
@@ -103,7 +103,7 @@ class TestRetryAfter:
 @pytest.mark.django_db
 @pytest.mark.requirement("FR-027")
 class TestEveryAnswer:
-    """Of a protected address says where the caller stands, whatever else it says."""
+    """Every response of a protected address has the limit headers."""
 
     @pytest.mark.parametrize(
         ("status", "ask"),
@@ -113,32 +113,32 @@ class TestEveryAnswer:
             pytest.param(400, lambda c: c.get(f"{LIST}?limit=x"), id="400"),
             pytest.param(403, lambda c: c.post("/api/scrape/retry-failed"), id="403"),
             pytest.param(404, lambda c: c.get(f"{LIST}/999"), id="404"),
-            pytest.param(404, lambda c: c.get("/api/v1/nothing"), id="an address that there is not"),
-            pytest.param(404, lambda c: c.post("/cricket-data/nothing/"), id="another one, with a slash"),
-            pytest.param(404, lambda c: c.get("/cricket-data2"), id="one that goes on differently"),
+            pytest.param(404, lambda c: c.get("/api/v1/nothing"), id="an unknown address"),
+            pytest.param(404, lambda c: c.post("/cricket-data/nothing/"), id="an unknown address with a slash"),
+            pytest.param(404, lambda c: c.get("/cricket-data2"), id="an unknown path below a known one"),
             pytest.param(404, lambda c: c.get("/token/"), id="a folder"),
             pytest.param(405, lambda c: c.client.delete(LIST, headers=c._headers({})), id="405"),
             pytest.param(204, lambda c: c.client.options(LIST, headers=c._headers({})), id="OPTIONS"),
             pytest.param(200, lambda c: c.client.head(LIST, headers=c._headers({})), id="HEAD"),
         ],
     )
-    def test_of_a_consumer(self, caller: Caller, status: int, ask: Callable[[Caller], Any]) -> None:
+    def test_to_a_consumer(self, caller: Caller, status: int, ask: Callable[[Caller], Any]) -> None:
         response = ask(caller)
         assert (response.status_code, response["X-RateLimit-Limit"]) == (status, "100")
         assert response["X-RateLimit-Remaining"] == "99"
         assert time.time() < int(response["X-RateLimit-Reset"]) <= time.time() + 61
 
     @pytest.mark.parametrize(("status", "kind"), [(415, "text/plain"), (400, "application/json")])
-    def test_of_one_whose_body_is_wrong(self, operator: Caller, status: int, kind: str) -> None:
+    def test_to_an_invalid_body(self, operator: Caller, status: int, kind: str) -> None:
         sent = operator.client.post("/api/scrape", "{", content_type=kind, headers=operator._headers({}))
         assert standing(sent) == (status, "1000", "999")
 
-    def test_of_one_whose_body_is_too_large(self, operator: Caller) -> None:
+    def test_to_a_body_that_is_too_large(self, operator: Caller) -> None:
         body = b" " * (256 * 1024 + 1)
         sent = operator.client.post("/api/scrape", body, content_type="application/json", headers=operator._headers({}))
         assert standing(sent) == (413, "1000", "999")
 
-    def test_of_our_own_mistakes(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_with_a_server_error(self, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError
 
@@ -147,7 +147,7 @@ class TestEveryAnswer:
         assert standing(caller.get(LIST, If_None_Match='"x"')) == (500, "100", "99")
 
     @pytest.mark.parametrize("header", ["", "Bearer x.y.z", "Basic abc"])
-    def test_of_a_stranger(self, anonymous: Client, header: str) -> None:
+    def test_to_an_anonymous_caller(self, anonymous: Client, header: str) -> None:
         response = anonymous.get(LIST, headers={"Authorization": header} if header else {})
         assert standing(response) == (401, "60", "59")
 
@@ -156,7 +156,7 @@ class TestEveryAnswer:
 @pytest.mark.both
 @pytest.mark.requirement("FR-027")
 @pytest.mark.usefixtures("small_limits")
-class TestStrangers:
+class TestAnonymousCallers:
     def test_are_limited_by_address(self, anonymous: Client) -> None:
         statuses = [anonymous.get(LIST, REMOTE_ADDR="192.0.2.1").status_code for _ in range(5)]
         assert statuses == [401, 401, 401, 401, 429]
@@ -166,25 +166,25 @@ class TestStrangers:
         assert anonymous.get(LIST, REMOTE_ADDR="192.0.2.2").status_code == 401
 
     @pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer a.b.c"}])
-    def test_cannot_try_addresses_without_end(self, anonymous: Client, header: dict[str, str]) -> None:
+    def test_are_limited_on_unknown_addresses(self, anonymous: Client, header: dict[str, str]) -> None:
         answers = [anonymous.get(f"/api/v1/nothing-{attempt}", headers=header) for attempt in range(5)]
         assert [each.status_code for each in answers] == [404, 404, 404, 404, 429]
         assert [each["X-RateLimit-Remaining"] for each in answers] == ["3", "2", "1", "0", "0"]
 
-    def test_cannot_try_tokens_without_end(self, anonymous: Client) -> None:
+    def test_are_limited_when_guessing_tokens(self, anonymous: Client) -> None:
         statuses = [
             anonymous.get(LIST, headers={"Authorization": f"Bearer a.b.{attempt}"}).status_code for attempt in range(6)
         ]
         assert statuses == [401, 401, 401, 401, 429, 429]
 
-    def test_do_not_get_in_the_way_of_a_consumer_at_their_address(self, anonymous: Client, caller: Caller) -> None:
+    def test_do_not_limit_a_consumer_at_the_same_address(self, anonymous: Client, caller: Caller) -> None:
         while anonymous.get(LIST).status_code == 401:
             pass
         assert caller.get(LIST).status_code == 200
 
     @pytest.mark.parametrize("proxies", [0, 1])
-    def test_gain_nothing_by_forging_where_they_come_from(self, anonymous: Client, settings: Any, proxies: int) -> None:
-        """Without a proxy the header means nothing; behind one, only what that one has added."""
+    def test_are_limited_despite_forged_headers(self, anonymous: Client, settings: Any, proxies: int) -> None:
+        """Without a trusted proxy the header is ignored; behind one, only its own entry counts."""
         settings.CONFIG = settings.CONFIG.model_copy(update={"trusted_proxies": proxies})
         added = ", 192.0.2.7" * proxies
         statuses = [
@@ -193,12 +193,12 @@ class TestStrangers:
         ]
         assert statuses == [401, 401, 401, 401, 429]
 
-    def test_with_a_revoked_key_are_strangers(self, caller: Caller, anonymous: Client) -> None:
+    def test_include_callers_with_a_revoked_key(self, caller: Caller, anonymous: Client) -> None:
         keys.revoke(prefix=caller.key.prefix, now=timezone.now())
         assert [caller.get(LIST).status_code for _ in range(5)] == [401, 401, 401, 401, 429]
 
     @pytest.mark.parametrize("path", ["/health/live", "/api/schema", "/problems"])
-    def test_may_read_what_is_open(self, anonymous: Client, path: str) -> None:
+    def test_may_read_open_addresses(self, anonymous: Client, path: str) -> None:
         while anonymous.get(LIST).status_code == 401:
             pass
         assert anonymous.get(path).status_code == 200
@@ -219,7 +219,7 @@ class TestFreeAnswers:
         look_up.assert_not_called()
 
     @pytest.mark.usefixtures("small_limits")
-    def test_cost_quota_once_they_are_used_up(self, caller: Caller) -> None:
+    def test_cost_quota_when_the_free_ones_are_used_up(self, caller: Caller) -> None:
         etag = caller.get(LIST)["ETag"]
         answers = [caller.get(LIST, If_None_Match=etag) for _ in range(33)]
         assert [answer.status_code for answer in answers[29:]] == [304, 304, 304, 429]
@@ -227,7 +227,7 @@ class TestFreeAnswers:
 
     @pytest.mark.requirement("FR-027")
     @pytest.mark.usefixtures("small_limits")
-    def test_of_usage_cost_nothing_and_say_what_the_headers_say(self, caller: Caller) -> None:
+    def test_of_usage_cost_nothing_and_agree_with_the_headers(self, caller: Caller) -> None:
         caller.get(LIST)
         for _ in range(5):
             response = caller.get("/api/v1/usage")
@@ -239,9 +239,9 @@ class TestFreeAnswers:
         assert standing(caller.get("/api/v1/usage")) == (200, "3", "0")  # also when nothing is left
 
     @pytest.mark.usefixtures("small_limits")
-    def test_of_usage_have_a_far_limit(self, caller: Caller) -> None:
+    def test_of_usage_have_a_high_limit(self, caller: Caller) -> None:
         statuses = [caller.get("/api/v1/usage").status_code for _ in range(34)]
-        assert statuses == [200] * 33 + [429]  # ten times the limit for nothing, then three that are paid for
+        assert statuses == [200] * 33 + [429]  # ten times the limit without quota, then three with quota
 
 
 class TestRedisAway:
@@ -294,7 +294,9 @@ class TestRedisAway:
             assert time.monotonic() - began < half_of_what_asking_costs
             assert verdicts == [True] * 10 + [False] * 10  # limited all the same
             assert fallbacks() - before == 40
-        wait_for(lambda: not availability.redis(redis_server.url).is_away(), seconds=10, what="Redis is found back")
+        wait_for(
+            lambda: not availability.redis(redis_server.url).is_away(), seconds=10, what="Redis is reachable again"
+        )
         assert limiter.take(bucket, 30).is_allowed
         assert fallbacks() - before == 40
 

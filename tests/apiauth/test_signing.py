@@ -1,4 +1,4 @@
-"""The keys that sign tokens: changed without ending a token before its time."""
+"""The keys that sign tokens: a rotation ends no token early."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def key() -> ApiKey:
 
 @pytest.fixture
 def keys(settings: Any) -> Iterator[Any]:
-    """The steps of a change: each is a restart, after which no verified token is known."""
+    """Sets the signing keys; each change is a restart, which empties the cache of verified tokens."""
 
     def use(current: str, *previous: str) -> None:
         settings.JWT_SIGNING_KEY, settings.JWT_PREVIOUS_KEYS = current, previous
@@ -45,7 +45,7 @@ def kid(token: str) -> str:
     return str(jwt.get_unverified_header(token)["kid"])
 
 
-class TestChange:
+class TestRotation:
     def test_signs_with_the_new_key_and_still_accepts_what_the_old_one_signed(self, keys: Any, key: ApiKey) -> None:
         keys(OLD, NEW)
         old = make(key)
@@ -54,14 +54,14 @@ class TestChange:
         assert kid(old) != kid(new) == tokens.key_id(NEW)
         assert [tokens.read(token) for token in (old, new)] == [key.prefix] * 2
 
-    def test_meets_no_token_that_another_process_cannot_verify(self, keys: Any, key: ApiKey) -> None:
-        """Of two web processes the other one signs with the new key already."""
+    def test_accepts_tokens_of_a_process_with_the_new_key(self, keys: Any, key: ApiKey) -> None:
+        """Another web process already signs with the new key."""
         keys(NEW, OLD)
         theirs = make(key)
         keys(OLD, NEW)
         assert tokens.read(theirs) == key.prefix
 
-    def test_ends_the_tokens_of_a_key_that_is_gone(self, keys: Any, key: ApiKey) -> None:
+    def test_ends_the_tokens_of_a_removed_key(self, keys: Any, key: ApiKey) -> None:
         keys(OLD)
         lost = make(key)
         assert tokens.read(lost) == key.prefix
@@ -86,7 +86,7 @@ class TestChecks:
             ({"JWT_SIGNING_KEY": "the same as SECRET_KEY, for whatever reason"}, ["apiauth.W002"]),
         ],
     )
-    def test_warn_of_keys_that_do_not_protect(self, settings: Any, fields: dict[str, Any], ids: list[str]) -> None:
+    def test_warn_about_weak_keys(self, settings: Any, fields: dict[str, Any], ids: list[str]) -> None:
         settings.SECRET_KEY, settings.JWT_PREVIOUS_KEYS = "the same as SECRET_KEY, for whatever reason", ()
         for name, value in fields.items():
             setattr(settings, name, value)

@@ -12,8 +12,8 @@ from django.utils import timezone
 from apiauth import keys
 from apiauth.api import token_view
 from apiauth.models import AccessLog, ApiKey
-from tests.absence import known_to_be_away
 from tests.api_fixtures import Caller
+from tests.unreachable_database import known_to_be_away
 
 __all__ = ["known_to_be_away"]
 
@@ -23,7 +23,7 @@ PATH = "/token/generate-token"
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Stands still: no window of the limits ends in the middle of a test."""
+    """A stopped clock: no limit window ends during a test."""
     clock = SimpleNamespace(now=time.time())
     monkeypatch.setattr(time, "time", lambda: clock.now)
     return clock
@@ -34,7 +34,7 @@ def ask(client: Client, key: object, **more):
 
 
 class TestGenerateToken:
-    def test_gives_a_token_that_opens_the_api(self, anonymous: Client, caller: Caller) -> None:
+    def test_returns_a_token_that_the_api_accepts(self, anonymous: Client, caller: Caller) -> None:
         response = ask(anonymous, caller.issued.text)
         answer = response.json()
         assert response.status_code == 200
@@ -48,12 +48,12 @@ class TestGenerateToken:
 
     @pytest.mark.parametrize("kind", ["", "application/json", "application/x-www-form-urlencoded"])
     def test_takes_the_key_from_a_header_without_a_body(self, anonymous: Client, caller: Caller, kind: str) -> None:
-        """curl -X POST and its -d '' name different kinds of nothing."""
+        """curl sends different headers for -X POST and -d ''."""
         headers = {"X-API-Key": caller.issued.text}
         assert anonymous.generic("POST", PATH, content_type=kind, headers=headers).status_code == 200
 
     @pytest.mark.parametrize("key", ["", "nonsense", "vl_0_0", "\x00", "ü", "x" * 201, None, 7, [], {"a": 1}])
-    def test_refuses_what_is_not_a_key(self, anonymous: Client, key: object) -> None:
+    def test_refuses_an_invalid_key(self, anonymous: Client, key: object) -> None:
         response = ask(anonymous, key)
         assert response.status_code in {400, 401}
         assert response["Content-Type"] == "application/problem+json"
@@ -80,12 +80,12 @@ class TestGenerateToken:
             (b"{}", "application/json", 400),
         ],
     )
-    def test_answers_a_body_it_cannot_read_with_a_problem(self, anonymous, body, kind, status) -> None:
+    def test_an_invalid_body_is_a_problem(self, anonymous, body, kind, status) -> None:
         response = anonymous.post(PATH, body, content_type=kind)
         assert response.status_code == status
         assert response.json()["type"].startswith("/problems/")
 
-    def test_gives_a_token_though_its_last_use_cannot_be_written(
+    def test_returns_a_token_if_the_last_use_cannot_be_written(
         self, anonymous: Client, caller: Caller, monkeypatch
     ) -> None:
         def busy(*_: object, **__: object) -> int:
@@ -124,7 +124,7 @@ class TestLimit:
         assert anonymous.post(PATH, b"{", content_type="application/json").status_code == 400
         refused = ask(anonymous, caller.issued.text)
         assert refused.status_code == 429
-        assert "asked for 5 tokens within a minute" in refused.json()["detail"]
+        assert "requested 5 tokens within a minute" in refused.json()["detail"]
         assert 1 <= int(refused["Retry-After"]) <= 61
         assert refused["X-RateLimit-Remaining"] == "0"
         assert refused["Cache-Control"] == "no-store"
@@ -145,7 +145,7 @@ class TestLimit:
         ]
         assert statuses == [200] * 10 + [429] * 2
 
-    def test_of_one_consumer_is_not_anothers(self, anonymous: Client, caller: Caller) -> None:
+    def test_of_one_consumer_does_not_affect_another(self, anonymous: Client, caller: Caller) -> None:
         """The token endpoint costs no quota of the API."""
         for _ in range(5):
             ask(anonymous, caller.issued.text)
@@ -163,14 +163,14 @@ class TestGuessing:
         assert ask(anonymous, caller.issued.text).status_code == 429
         assert ask(anonymous, caller.issued.text, REMOTE_ADDR="203.0.113.9").status_code == 200
 
-    def test_is_not_made_easier_by_a_forged_header(self, anonymous: Client) -> None:
+    def test_is_limited_despite_a_forged_header(self, anonymous: Client) -> None:
         answers = [
             ask(anonymous, "nonsense", headers={"X-Forwarded-For": f"198.51.100.{number}"}).status_code
             for number in range(12)
         ]
         assert answers[-1] == 429
 
-    def test_of_one_key_from_many_addresses_is_slowed_but_its_owner_is_not(
+    def test_of_one_key_from_many_addresses_does_not_block_its_owner(
         self, anonymous: Client, caller: Caller, monkeypatch, caplog
     ) -> None:
         monkeypatch.setattr(token_view, "FAILURES_OF_A_KEY_PER_MINUTE", 12)
@@ -183,7 +183,7 @@ class TestGuessing:
         assert caplog.text.count(f"Guessing at the key {caller.key.prefix}") == 1
         assert "A" * 43 not in caplog.text
 
-    def test_that_goes_on_is_logged_once_a_minute(
+    def test_is_logged_once_a_minute(
         self,
         anonymous: Client,
         caller: Caller,
@@ -202,7 +202,7 @@ class TestGuessing:
             ask(anonymous, "nonsense")
         assert ask(anonymous, caller.issued.text).status_code == 429
 
-    def test_gets_the_same_answer_whether_the_key_exists_or_not(self, anonymous: Client, caller: Caller) -> None:
+    def test_gets_the_same_response_for_existing_and_unknown_keys(self, anonymous: Client, caller: Caller) -> None:
         answers = [
             ask(anonymous, f"vl_{prefix}.{'A' * 43}", REMOTE_ADDR="203.0.113.7")
             for prefix in (caller.key.prefix, "0" * 12)
@@ -214,5 +214,5 @@ class TestGuessing:
                 keys.verify(f"vl_{prefix}.{'A' * 43}", timezone.now())
         assert len(asked) == 2
 
-    def test_right_keys_are_not_counted(self, anonymous: Client, caller: Caller) -> None:
+    def test_valid_keys_are_not_counted(self, anonymous: Client, caller: Caller) -> None:
         assert {ask(anonymous, caller.issued.text).status_code for _ in range(15)} == {200}

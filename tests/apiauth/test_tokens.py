@@ -1,4 +1,4 @@
-"""Which tokens are accepted, over HTTP as a caller sees it."""
+"""Accepted and refused tokens, over HTTP."""
 
 import base64
 import hashlib
@@ -38,7 +38,7 @@ def forge(
     long: bool = False,
     **changes: Any,
 ) -> str:
-    """As the caller's token, but for this; HS512 wants a longer key than ours is."""
+    """Returns the caller's token with these changes; HS512 needs a longer key than ours."""
     claims = claims_of(caller) | changes
     claims.pop(without, None)
     ours = django_settings.JWT_SIGNING_KEY
@@ -132,7 +132,7 @@ class TestRefusals:
         ],
         ids=str,
     )
-    def test_name_the_fault_and_the_next_step(self, caller: Caller, changes: dict[str, Any], why: str) -> None:
+    def test_name_the_error_and_the_next_step(self, caller: Caller, changes: dict[str, Any], why: str) -> None:
         caller.token = forge(caller, **changes)
         response = caller.get(LIST)
         assert refused(response)
@@ -144,7 +144,7 @@ class TestRefusals:
 
     @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
     def test_of_a_token_signed_with_the_other_kind_of_key(self, caller: Caller) -> None:
-        """RS256 named in the header, the signature an HMAC by what would be the public key: the old confusion."""
+        """Algorithm confusion: the header names RS256, the signature is an HMAC with the public key."""
         public = django_settings.JWT_SIGNING_KEY
         header, body, _ = forge(caller).split(".")
         header = base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "typ": "JWT"}).encode()).rstrip(b"=").decode()
@@ -165,7 +165,7 @@ class TestRefusals:
         assert "altered" in response.json()["detail"]
 
     @pytest.mark.parametrize("kid", [7, None, ["a"], {"a": "b"}])
-    def test_of_a_key_id_that_is_none(self, caller: Caller, kid: object) -> None:
+    def test_of_an_invalid_key_id(self, caller: Caller, kid: object) -> None:
         header = base64.urlsafe_b64encode(json.dumps({"alg": "HS256", "kid": kid}).encode()).rstrip(b"=").decode()
         caller.token = f"{header}.{caller.token.partition('.')[2]}"
         assert refused(caller.get(LIST))
@@ -175,21 +175,21 @@ class TestRefusals:
         keys.revoke(prefix=caller.key.prefix, now=timezone.now())
         assert refused(caller.get(LIST))
 
-    def test_of_an_inactive_consumer_when_the_memory_is_over(self, caller: Caller, monkeypatch) -> None:
+    def test_of_an_inactive_consumer_when_the_cache_expires(self, caller: Caller, monkeypatch) -> None:
         assert caller.get(LIST).status_code == 200
         Consumer.objects.update(is_active=False)
         assert authentication.CACHE_SECONDS <= 5
         monkeypatch.setattr("apiauth.authentication.time.monotonic", lambda: 10**9)
         assert refused(caller.get(LIST))
 
-    def test_of_an_expired_key_even_while_remembered(self, caller: Caller) -> None:
+    def test_of_an_expired_key_even_while_cached(self, caller: Caller) -> None:
         caller.key.expires_at = timezone.now() - timedelta(seconds=1)
         caller.key.save()
         assert refused(caller.get(LIST))
 
 
 class TestCache:
-    def test_asks_the_database_for_the_key_once(self, caller: Caller) -> None:
+    def test_queries_the_key_once(self, caller: Caller) -> None:
         caller.get(LIST)
         with CaptureQueriesContext(connection) as asked:
             caller.get(LIST)
@@ -207,7 +207,7 @@ class TestCache:
         assert tokens.read(caller.token) == caller.key.prefix
         assert len(checked) == 1
         monkeypatch.setattr("apiauth.tokens.time.time", lambda: end)
-        tokens.read(caller.token)  # to PyJWT, whose clock is another, it is good still
+        tokens.read(caller.token)  # PyJWT uses another clock and would still accept it
         assert len(checked) == 2
 
     def test_is_bounded(self, caller: Caller, monkeypatch) -> None:
@@ -225,7 +225,7 @@ class TestCache:
 
 class TestRotation:
     def test_ends_the_tokens_of_the_old_key_with_it(self, caller: Caller) -> None:
-        """The token was made for a day, before its key was rotated."""
+        """The token was issued for a day, before its key was rotated."""
         now = timezone.now()
         new = keys.rotate(prefix=caller.key.prefix, overlap=timedelta(hours=1), now=now)
         assert caller.get(LIST).status_code == 200

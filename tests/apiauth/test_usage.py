@@ -16,9 +16,9 @@ from apiauth import usage
 from apiauth.api import usage_view
 from apiauth.api.usage_view import UsageAnswer
 from apiauth.models import ApiKey, Tier, UsageHour
-from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.api_fixtures import Caller
 from tests.factories import NOW
+from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("FR-028")]
 
@@ -51,12 +51,12 @@ class TestAnswer:
         assert (found.key.prefix, found.key.label, found.key.scopes) == (caller.key.prefix, "the website", ["read"])
         assert found.key.replaced_by is None
 
-    def test_names_the_key_that_takes_over(self, caller: Caller) -> None:
+    def test_names_the_successor_of_the_key(self, caller: Caller) -> None:
         other = Caller(name="acme")
         ApiKey.objects.filter(pk=caller.key.pk).update(replaced_by=other.key)
         assert caller.get("/api/v1/usage").json()["key"]["replaced_by"] == other.key.prefix
 
-    def test_costs_nothing(self, caller: Caller) -> None:
+    def test_costs_no_quota(self, caller: Caller) -> None:
         left = {caller.get("/api/v1/usage").json()["limits"]["remaining"] for _ in range(5)}
         assert left == {100}
 
@@ -88,7 +88,7 @@ class TestAnswer:
         with django_assert_num_queries(1):  # which writes the access log, as a thread does outside of tests
             assert caller.get("/api/v1/usage").status_code == 200
 
-    def test_is_for_everybody_with_a_token(self, anonymous: Client) -> None:
+    def test_needs_any_valid_token(self, anonymous: Client) -> None:
         """A key for ingest only has a limit as well."""
         assert anonymous.get("/api/v1/usage").status_code == 401
         sender = Caller(name="sender", tier=Tier.STANDARD, scopes=("ingest",))
@@ -133,7 +133,7 @@ class TestWithoutDatabase:
 
 
 class TestSums:
-    def test_are_added_as_if_they_were_one(self, caller: Caller) -> None:
+    def test_of_several_hours_are_added(self, caller: Caller) -> None:
         asked(caller, NOW, 2, duration_ms_total=10, duration_ms_most=7)
         asked(caller, NOW - usage.HOUR, 3, duration_ms_total=5, duration_ms_most=4)
         whole = usage.total(usage.day_of(NOW), NOW, consumer=caller.key.consumer_id)
@@ -141,10 +141,10 @@ class TestSums:
         nothing = usage.total(NOW + usage.DAY, NOW + 2 * usage.DAY)
         assert (nothing.requests, nothing.mean_ms, nothing.most_age_seconds) == (0, None, None)
 
-    def test_count_as_answered_what_was_given_in_full(self) -> None:
+    def test_count_complete_responses_as_answered(self) -> None:
         assert UsageHour(requests=10, not_modified=1, throttled=2, refused=3, failed=1).answered == 3
 
-    def test_know_where_an_hour_and_a_day_begin(self) -> None:
+    def test_start_at_full_hours_and_days(self) -> None:
         moment = NOW.replace(day=17, hour=9, minute=59)
         assert usage.hour_of(moment).isoformat().startswith(f"{moment:%Y-%m}-17T09:00:00")
         assert usage.day_of(moment).isoformat().startswith(f"{moment:%Y-%m}-17T00:00:00")

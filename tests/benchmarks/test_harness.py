@@ -27,7 +27,7 @@ MEASURED = {"ours": 150.0, "peers": {"scrapy-playwright": 5.0}, "ratio": 30.0, "
 
 @pytest.fixture
 def bench(monkeypatch, tmp_path):
-    """Call with what `polls` is to measure; results go to a folder of the test's own."""
+    """Returns a function that runs the bench `polls` with a given result in a temporary folder."""
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     monkeypatch.setattr(results, "PROJECT_ROOT", tmp_path)
     monkeypatch.setattr(report, "PAGE", tmp_path / "benchmarks.md")
@@ -152,7 +152,7 @@ class TestCpu:
 
 
 class Stadium:
-    """Says the score was 10/1 until second 100, and 14/1 from then on."""
+    """Reports the score 10/1 until second 100, and 14/1 afterwards."""
 
     def truth(self, site, key, *, at):
         side = {"runs": 10 if float(at) < 100 else 14, "wickets": 1, "overs": "2.3"}
@@ -196,7 +196,7 @@ class TestBenchProcess:
         assert (turn.tasks, again.tasks, process.stored) == (60, 45, 105)
         assert 0 < turn.open_seconds < turn.seconds
         with contextlib.closing(sqlite3.connect(tmp_path / "var" / "victoryline.sqlite3")) as database:
-            rows = database.execute("SELECT state, attempt, fence, count(*) FROM scraping_scrapetask GROUP BY 1, 2, 3")
+            rows = database.execute("SELECT state, attempt, fence, count(*) FROM scrape_tasks GROUP BY 1, 2, 3")
             assert rows.fetchall() == [("SUCCESS", 1, 1, 105)]
 
     def test_shows_the_log_of_a_failed_program(self, tmp_path):

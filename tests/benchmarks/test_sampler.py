@@ -19,7 +19,7 @@ from victoryline.supervisor import FIRST_DELAY_SECONDS, Child
 
 @pytest.fixture
 def sleeper():
-    """Start a process that does nothing, under a command line of our choice."""
+    """Starts an idle process with a given command line."""
     started = []
 
     def start(*arguments):
@@ -38,7 +38,7 @@ def sleeper():
 
 
 def environment_of(tmp_path, **parts):
-    """An environment whose processes are these."""
+    """Returns an environment with these processes."""
     trees = {name: [psutil.Process(one.pid) for one in processes] for name, processes in parts.items()}
     (tmp_path / "tmp").mkdir(exist_ok=True)
     return SimpleNamespace(trees=lambda: trees, folder=tmp_path)

@@ -21,7 +21,7 @@ from scraping.models import Match, MatchRef, Submission
 from tests.client.conftest import MakeClient
 from tests.client.faulty_proxy import FaultyProxy
 from tests.factories import make_event, make_match, make_ref, make_snapshot
-from tests.scraping.sending import pushed_source, sent, work
+from tests.scraping.submission_steps import pushed_source, sent, work
 from victoryline_client import Client, Freshness, Problem
 from victoryline_client.client import CACHE_SIZE, backoff, poll_interval
 from victoryline_client.responses import parse_seconds
@@ -164,7 +164,7 @@ class TestRetry:
         assert client.match(ref.match_id, "events").data["events"] == []
         assert len(waits) == 2
 
-    def test_waits_at_least_as_long_as_the_server_asks(
+    def test_waits_at_least_for_retry_after(
         self, client: Client, proxy: FaultyProxy, waits: list[float], ref: MatchRef
     ) -> None:
         proxy.retry_after = "7"

@@ -1,7 +1,7 @@
-"""A TCP proxy before PostgreSQL that cuts a connection at the worst moment: COMMIT is done, and its answer is lost.
+"""A TCP proxy in front of PostgreSQL that cuts a connection after COMMIT was executed, before its reply arrives.
 
 
-The client can't know then whether its transaction was written. Runs in a thread with a loop of its own.
+The client cannot find out whether its transaction was written. Runs in a thread with its own event loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CHUNK = 65536
 
 
 class ChaosProxy:
-    """`port` leads to `target_port`. `cut_every(n)`: the reply to every n-th COMMIT never arrives; 0: all do."""
+    """Forwards `port` to `target_port`. `cut_every(n)`: the reply to every n-th COMMIT is lost; 0: none is."""
 
     def __init__(self, target_port: int) -> None:
         self.target_port, self.port = target_port, 0
@@ -42,7 +42,7 @@ class ChaosProxy:
         self._loop.close()
 
     async def _listen(self) -> asyncio.Server:
-        return await asyncio.start_server(self._meet, "127.0.0.1", 0)
+        return await asyncio.start_server(self._accept, "127.0.0.1", 0)
 
     async def _close(self) -> None:
         assert self._server is not None
@@ -51,7 +51,7 @@ class ChaosProxy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -61,7 +61,7 @@ class ChaosProxy:
             server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.target_port)
             await self._connect((reader, writer), (server_reader, server_writer))
         except (OSError, asyncio.CancelledError):
-            pass  # one side is gone, or the test is over: the other side is closed below
+            pass  # one side has disconnected, or the test is over: the other side is closed below
         finally:
             for each in (writer, server_writer):
                 if each is not None:
@@ -72,31 +72,31 @@ class ChaosProxy:
         client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         server: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
-        """Carry bytes both ways until one side ends, or until a reply is to be lost."""
-        back = asyncio.ensure_future(_carry(server[0], client[1]))
+        """Copies bytes in both directions until one side closes, or until a reply must be lost."""
+        back = asyncio.ensure_future(_copy(server[0], client[1]))
         try:
             while data := await client[0].read(CHUNK):
-                is_lost = self._is_to_be_lost(data)
+                is_lost = self._must_be_lost(data)
                 if is_lost:
                     back.cancel()  # from here on nothing reaches the client
                     await asyncio.gather(back, return_exceptions=True)
                 server[1].write(data)
                 await server[1].drain()
                 if is_lost:
-                    await server[0].read(CHUNK)  # the server has done it, and says so
+                    await server[0].read(CHUNK)  # the server has committed and replied
                     self.cuts += 1
                     return
         finally:
             back.cancel()
 
-    def _is_to_be_lost(self, data: bytes) -> bool:
+    def _must_be_lost(self, data: bytes) -> bool:
         if COMMIT not in data:
             return False
         self.commits += 1
         return bool(self._every) and self.commits % self._every == 0
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while data := await reader.read(CHUNK):
         writer.write(data)
         await writer.drain()

@@ -13,17 +13,17 @@ import pytest
 from tests.faults.system import System
 
 CASE_BOUND = 20.0
-NOISE = 3.0  # the machine that runs the tests is slower and busier than the one that a bound is meant for
+NOISE = 3.0  # the bounds are meant for a faster and less busy machine
 
 
 class Recovered(Protocol):
     def __call__(self, what: str, seconds: float, *, bound: float | None = None) -> None:
-        """Shown at once and kept in the report. Fails beyond three times the bound."""
+        """Prints the duration and adds it to the report. Fails above three times the bound."""
 
 
 @pytest.fixture
 def calm(system: System) -> Iterator[None]:
-    """A test begins with a system that is up to date, and leaves no fault behind."""
+    """Starts a test with an up-to-date system and removes its faults afterwards."""
     system.settle()
     yield
     system.stadium.clear()
@@ -48,7 +48,7 @@ def recovered(
 
 @pytest.fixture(scope="session")
 def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Writes past pytest's capturing, so that a figure is seen also when the test passes."""
+    """Prints past pytest's capturing, so that the figure is also shown for a passed test."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
 
     def write(words: str) -> None:
@@ -64,7 +64,7 @@ def line(number: int, what: str, seconds: float, bound: float | None) -> str:
 
 
 def number_of(item: pytest.Item) -> int:
-    """Which row of the matrix of faults a test proves."""
+    """Returns the row of the fault matrix that a test proves."""
     mark = item.get_closest_marker("fault_number")
     return int(mark.args[0]) if mark else 0
 
@@ -85,7 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A fault that was not healed has its line in the table too."""
+    """Adds failed tests to the table."""
     report = yield
     if report.failed:
         _keep(
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(
 
 
 def _keep(figure: dict[str, object]) -> None:
-    """For the table at the end of `make faults`."""
+    """Stores a line for the table at the end of `make faults`."""
     if path := os.environ.get("FAULT_REPORT"):
         with Path(path).open("a") as report:
             report.write(json.dumps(figure) + "\n")
@@ -103,7 +103,7 @@ def _keep(figure: dict[str, object]) -> None:
 
 @pytest.fixture(scope="module")
 def worst(request: pytest.FixtureRequest, report: Callable[[str], None]) -> Iterator[Callable[[str, float], None]]:
-    """For many short cases of one fault: the slowest one speaks for all, at the end of the module."""
+    """Reports the slowest of many short cases of one fault, at the end of the module."""
     seen: dict[str, list[float]] = {}
     yield lambda what, seconds: seen.setdefault(what, []).append(seconds)
     number = int(request.node.get_closest_marker("fault_number").args[0])

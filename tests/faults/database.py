@@ -1,4 +1,4 @@
-"""What a running system has stored, read beside it: its SQLite file or its PostgreSQL, never through its own code."""
+"""Reads the database of a running system, SQLite or PostgreSQL, without using the system's own code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers import PostgresServer
 
 class Database(Protocol):
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a SELECT; values stand where the SQL has %s."""
+        """Returns the rows of a SELECT; the values replace %s in the SQL."""
         ...
 
 
@@ -41,7 +41,7 @@ class PostgresDatabase:
 
 
 def new_database(server: PostgresServer, name: str) -> str:
-    """The address of an empty database with this name."""
+    """Creates an empty database with this name and returns its URL."""
     with closing(psycopg2.connect(server.url)) as connection:
         connection.autocommit = True
         with connection.cursor() as cursor:
@@ -72,8 +72,8 @@ class StoredMatch:
 _MATCHES = """
     SELECT r.id, m.id, s.key, r.source_event_id, m.status, m.sequence, m.last_scraper_update, m.payload,
            CASE WHEN r.events_through < r.events_seen THEN 1 ELSE 0 END
-    FROM scraping_matchref r
-    JOIN scraping_match m ON m.id = r.match_id
+    FROM match_external_refs r
+    JOIN matches m ON m.id = r.match_id
     JOIN scraping_source s ON s.id = r.source_id
     ORDER BY r.id
 """
@@ -87,7 +87,7 @@ def matches(database: Database) -> list[StoredMatch]:
 
 
 def seconds(moment: str | datetime | None) -> float:
-    """Unix seconds of a stored time; 0 where there is none."""
+    """Returns a stored time as unix seconds; 0 for none."""
     if moment is None:
         return 0.0
     if isinstance(moment, str):
@@ -96,7 +96,7 @@ def seconds(moment: str | datetime | None) -> float:
 
 
 def as_stored(database: Database, at: float) -> str | datetime:
-    """A time as the database compares it."""
+    """Returns a time in the form that the database compares."""
     moment = datetime.fromtimestamp(at, UTC)
     return moment.strftime("%Y-%m-%d %H:%M:%S.%f") if isinstance(database, SqliteFile) else moment
 

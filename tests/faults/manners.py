@@ -1,4 +1,4 @@
-"""How a system behaved towards its sources, seen from their side: what they were asked, and when breakers were open."""
+"""Requests of a system as its sources received them, compared with breakers, intervals and limits."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from tests.faults.database import seconds
 from tests.faults.system import System
 
-IN_FLIGHT_SECONDS = 2.0  # so long after a breaker has opened a request may come that had set out before
+IN_FLIGHT_SECONDS = 2.0  # a request that was sent before the breaker opened may arrive so much later
 DATA = frozenset({"page", "live", "feed", "list"})
 STATES = {"circuit_opened": "OPEN", "circuit_half_open": "HALF_OPEN", "circuit_closed": "CLOSED"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class SourceRequest:
     at: float
     site: str
     target: str
@@ -27,21 +27,21 @@ class Asked:
 
 @dataclass(frozen=True)
 class Span:
-    """A time that a breaker spent in a state."""
+    """A time span of a breaker in one state."""
 
     breaker: str
     state: str
     since: float
     until: float
 
-    def concerns(self, request: Asked) -> bool:
+    def concerns(self, request: SourceRequest) -> bool:
         own = (f"{request.site}_source", f"{request.site}_{request.match}_scraper")
         return self.breaker in own
 
 
-def asked(system: System, *, since: float) -> list[Asked]:
-    """What the stadium was asked since then, in order."""
-    requests = [Asked(*one) for one in system.stadium.ask("/control/requests/latest")]
+def asked(system: System, *, since: float) -> list[SourceRequest]:
+    """Returns the requests that the stadium received since then, in order."""
+    requests = [SourceRequest(*one) for one in system.stadium.ask("/control/requests/latest")]
     return sorted((one for one in requests if one.at >= since), key=lambda one: one.at)
 
 
@@ -50,7 +50,7 @@ def asked_for_data(system: System, *, since: float, until: float) -> int:
 
 
 def spans(system: System, *, since: float, until: float) -> list[Span]:
-    """What the breakers went through since then, as their changes were logged."""
+    """Returns the states of the breakers since then, from their logged changes."""
     found: list[Span] = []
     began: dict[str, tuple[str, float]] = {}
     for at, name, state in _changes(system):
@@ -79,8 +79,8 @@ def _entry(line: str) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def breaches(system: System, *, since: float, until: float, probes: int) -> list[str]:
-    """I8: requests through an open breaker, and half-open sources that were asked for more than their probes."""
+def breaker_violations(system: System, *, since: float, until: float, probes: int) -> list[str]:
+    """Returns violations of I8: requests through an open breaker, too many through a half-open one."""
     requests = asked(system, since=since)
     found = []
     for span in spans(system, since=since, until=until):
@@ -102,8 +102,8 @@ def breaches(system: System, *, since: float, until: float, probes: int) -> list
     return found
 
 
-def excesses(system: System, *, since: float, until: float) -> list[str]:
-    """Matches that were asked for more often than their source's shortest interval between two polls allows."""
+def interval_violations(system: System, *, since: float, until: float) -> list[str]:
+    """Returns matches that were requested more often than the minimum interval of their source allows."""
     sql = "SELECT key, min_interval_seconds FROM scraping_source WHERE min_interval_seconds > 0"
     allowed = {str(key): (until - since) / interval + 1 for key, interval in system.database.rows(sql)}
     polls = Counter((one.site, one.match) for one in asked(system, since=since) if one.target == "live" and one.match)
@@ -114,10 +114,10 @@ def excesses(system: System, *, since: float, until: float) -> list[str]:
     ]
 
 
-def crowds(system: System) -> list[str]:
-    """Sources that more tasks are reading just now than may."""
+def concurrency_violations(system: System) -> list[str]:
+    """Returns sources with more running tasks than their limit."""
     sql = """
-        SELECT s.key, s.max_concurrency, COUNT(*) FROM scraping_scrapetask t
+        SELECT s.key, s.max_concurrency, COUNT(*) FROM scrape_tasks t
         JOIN scraping_source s ON s.id = t.source_id WHERE t.state = 'EXECUTING' GROUP BY s.key, s.max_concurrency
     """
     return [

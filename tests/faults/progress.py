@@ -1,4 +1,4 @@
-"""What is stored, looked at again and again while a fault lasts: good data must never make room for worse."""
+"""Checks the stored data repeatedly during a fault: good data must never be replaced by worse data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Seen:
 
 
 class Progress:
-    """`worse` collects every step back, of any match."""
+    """`worse` collects every regression of any match."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -51,5 +51,5 @@ class Progress:
 
 
 def _runs(match: StoredMatch) -> int:
-    """Of cricket only, where nothing in the programme takes runs back; a goal may be taken back."""
+    """Returns the runs of a cricket match, which never decrease in the programme; a goal may be cancelled."""
     return sum(int(one["runs"]) for one in match.payload.get("innings") or ()) if match.site == "crex" else 0

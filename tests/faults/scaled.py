@@ -1,4 +1,4 @@
-"""What the tests of a scaled system share: how one is started, brought to rest, and judged afterwards."""
+"""Helpers of tests of a scaled system: start it, wait until it is idle, check it afterwards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.system import wait_for
 
 LEASE_SECONDS = 5.0
 SETTLE_SECONDS = 150.0
-# Short leases: what is to be waited for in a test is the fault, not the patience of the system.
+# Short leases: a test waits for the fault, not for long timeouts of the system.
 PATIENCE = {
     "BREAK_INTERVAL_SECONDS": "3",
     "TASK_LEASE_SECONDS": f"{LEASE_SECONDS:g}",
@@ -36,7 +36,7 @@ def scaled_system(
 
 
 def bring_to_rest(system: System) -> None:
-    """A whole system that is up to date."""
+    """Waits until every process runs and the data is up to date."""
     system.revive()
     for name in [name for name in system.processes if name.startswith("worker")]:
         system.worker_id(name)
@@ -48,14 +48,14 @@ def live_refs(system: System) -> list[int]:
 
 
 def assert_healed(system: System, *, since: float) -> None:
-    """Nothing is lost, doubled, dead, or blamed on the source; every invariant holds."""
+    """Asserts that nothing is lost, doubled, dead or charged to the source, and that every invariant holds."""
     assert system.count_tasks("state = %s OR charged_attempts > 0", "DEAD", since=since) == 0
     system.assert_is_true()
     system.assert_is_whole()
 
 
 def hold_tasks(system: System, name: str, *, seconds: float = 6, latency: float = 2) -> list[tuple[int, int]]:
-    """Make the source slow until this worker has matches in hand; which."""
+    """Slows the source down until this worker runs tasks; returns them."""
     worker_id = system.worker_id(name)
     system.stadium.fault(kind="latency", value=latency, seconds=seconds)
     held = wait_for(lambda: system.tasks_held_by(worker_id), seconds=20, what="a task in hand")
@@ -78,7 +78,7 @@ def suspend_with_tasks(system: System, name: str) -> list[tuple[int, int]]:
 
 
 def pass_time(seconds: float, meanwhile: Callable[[], None]) -> None:
-    """Let a fault last, and look at something again and again while it does."""
+    """Waits while a fault lasts and calls the checks repeatedly."""
     over = time.monotonic() + seconds
     while time.monotonic() < over:
         meanwhile()

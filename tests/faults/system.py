@@ -1,4 +1,4 @@
-"""A whole engine in processes of its own, to be broken: embedded (one process) or scaled (scheduler and workers)."""
+"""A whole engine in its own processes for fault tests: embedded (one process) or scaled (scheduler and workers)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ call_command("sync_sources")
 
 
 class System(Witness):
-    """Its processes, by name. `env` overrides the configuration, and constants as `tests.shortened` lists them.
+    """The processes of an engine, by name. `env` overrides the configuration and the constants in `tests.shortened`.
 
     Stops everything it started, whatever happened.
     """
@@ -71,7 +71,7 @@ class System(Witness):
             **env,
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.exits: list[str] = []  # processes that ended without being killed by the test
+        self.exits: list[str] = []  # processes that ended without a kill by the test
         self._workers = workers
         self._temp_dirs: list[Path] = []
         self._driver: Driver | None = None
@@ -82,7 +82,7 @@ class System(Witness):
         return self
 
     def revive(self) -> None:
-        """Start what is not running, as a supervisor would."""
+        """Starts processes that are not running, as a supervisor does."""
         for name, process in list(self.processes.items()):
             if process.poll() is not None:
                 self.exits.append(f"{name} ended with {process.returncode}")
@@ -98,7 +98,7 @@ class System(Witness):
         return {"scheduler": ("run_scheduler",), **workers}
 
     def launch(self, name: str, *command: str, **more: str) -> subprocess.Popen[bytes]:
-        """Start a process as the supervisor does: own session, own temporary folder, output into a file."""
+        """Starts a process as the supervisor does: own session, own temporary folder, output to a file."""
         return self.launch_program(name, python("manage.py", *command), **more)
 
     def launch_program(self, name: str, command: list[str], **more: str) -> subprocess.Popen[bytes]:
@@ -117,13 +117,13 @@ class System(Witness):
 
     @property
     def driver(self) -> Driver:
-        """For what only our own code can report: the invariants."""
+        """Returns the driver process, which checks the invariants with our own code."""
         if self._driver is None:
             self._driver = Driver(self.env)
         return self._driver
 
     def assert_is_whole(self, seconds: float = 20.0, *, bound: float = 60.0) -> None:
-        """Every invariant holds, or does so within this time: who was killed a moment ago is being seen to."""
+        """Asserts that every invariant holds within this time, which a recovery may need."""
         found: dict[str, list[str]] = {}
 
         def is_whole() -> bool:
@@ -137,7 +137,7 @@ class System(Witness):
             raise AssertionError(f"{found}\n{error}") from None
 
     def kill(self, name: str) -> float:
-        """SIGKILL one process, and nothing that it had started; when that was."""
+        """Sends SIGKILL to one process but not to its children; returns the time."""
         process = self.processes.pop(name)
         killed_at = time.time()
         process.send_signal(signal.SIGKILL)
@@ -168,15 +168,15 @@ class System(Witness):
         self.stop()
 
     def browsers(self) -> list[psutil.Process]:
-        """The main processes of all Chromiums that were started in its name, orphaned ones included."""
+        """Returns the main processes of all its Chromiums, including orphaned ones."""
         return [each for each in parent_watch.using(self._temp_dirs) if _is_main_browser(each)]
 
     def drivers(self) -> list[psutil.Process]:
-        """The Playwright drivers: what our processes talk to, and what talks to Chromium."""
+        """Returns the Playwright driver processes, which connect our processes with Chromium."""
         return [each for each in parent_watch.using(self._temp_dirs) if "run-driver" in " ".join(_command(each))]
 
     def worker_id(self, name: str) -> str:
-        """The id that a worker gave itself, once it has announced it."""
+        """Waits for the row of a worker and returns its id."""
 
         def announced() -> str:
             pid = self.processes[name].pid
@@ -220,7 +220,7 @@ def _is_main_browser(process: psutil.Process) -> bool:
     return is_ours and not any(word.startswith("--type=") for word in words)
 
 
-# What is given up soon and tried again soon: hours of the real thing in seconds.
+# Short timeouts and retries: hours of a real system in seconds.
 IMPATIENCE = {
     "NAVIGATION_TIMEOUT_SECONDS": "5",
     "PAGE_TIMEOUT_SECONDS": "5",
@@ -234,7 +234,7 @@ IMPATIENCE = {
 
 @contextmanager
 def impatient_system(**settings: str) -> Iterator[System]:
-    """Both sports at twenty times the pace of life, and an engine that does not wait for long."""
+    """Starts both sports at twenty times real speed, and an engine with short timeouts."""
     with (
         StadiumProcess(programme="mixed:5:2", pace=20) as stadium,
         System(stadium, **IMPATIENCE, **settings) as running,

@@ -15,7 +15,7 @@ from tests.system import wait_for
 pytestmark = [pytest.mark.usefixtures("calm"), pytest.mark.fault, pytest.mark.slow]
 
 FAULT_SECONDS = 8.0
-# More than a page of the ball feed holds: what was missed can only be had by asking for older pages.
+# More than one page of the ball feed: missed balls are on older pages only.
 MISSED_SIMULATED_SECONDS = 900
 
 
@@ -32,7 +32,7 @@ def system() -> Iterator[System]:
 @pytest.mark.requirement("NFR-005", "FR-004")
 class TestBrowserKilled:
     @pytest.mark.parametrize("victim", ["Chromium", pytest.param("the driver", marks=pytest.mark.faults_only)])
-    def test_the_next_good_update_follows_and_the_source_is_not_blamed(
+    def test_the_next_update_follows_and_the_source_is_not_charged(
         self, system: System, victim: str, recovered: Recovered
     ) -> None:
         old = system.browsers()
@@ -56,7 +56,7 @@ class TestBrowserKilled:
 @pytest.mark.faults_only
 @pytest.mark.requirement("NFR-005", "FR-004")
 class TestBrowserHangs:
-    def test_updates_go_on_and_another_browser_takes_its_place(self, system: System, recovered: Recovered) -> None:
+    def test_updates_continue_and_the_browser_is_replaced(self, system: System, recovered: Recovered) -> None:
         (old,) = system.browsers()
         live = [match.ref_id for match in system.live()]
         stopped_at = time.time()
@@ -86,7 +86,7 @@ class TestSourceFails:
             pytest.param("sending half of every answer", {"kind": "malformed"}, marks=pytest.mark.faults_only),
         ],
     )
-    def test_it_heals_by_itself_and_what_was_missed_is_fetched(
+    def test_recovers_and_fetches_missed_events(
         self, system: System, words: str, fault: dict[str, object], recovered: Recovered
     ) -> None:
         live = [match.ref_id for match in system.live()]
@@ -101,8 +101,8 @@ class TestSourceFails:
         assert filled > 0
 
     @pytest.mark.faults_only
-    def test_a_hole_is_not_given_up_because_the_list_of_balls_fails(self, system: System, recovered: Recovered) -> None:
-        """The score is read all the time; the list that shows the hole, and would fill it, comes every second time."""
+    def test_a_gap_stays_open_while_the_ball_feed_fails(self, system: System, recovered: Recovered) -> None:
+        """The score is always readable; the ball feed that shows and fills the gap fails every second time."""
         planted = system.stadium.fault(
             site="crex", target="feed", kind="status", value=500, probability=0.5, seconds=FAULT_SECONDS
         )
@@ -113,7 +113,7 @@ class TestSourceFails:
 
 
 def _wait_until_over(system: System, fault_id: str) -> float:
-    """When the fault ended. It must have struck, or the test would show nothing."""
+    """Returns the end of the fault; fails if it hit no request."""
 
     def ended() -> bool:
         (fault,) = [one for one in system.stadium.ask("/control/faults") if one["id"] == fault_id]

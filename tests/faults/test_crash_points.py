@@ -1,4 +1,4 @@
-"""Fault 2: a process dies by SIGKILL at each named point; what it leaves is whole, and the next one goes on."""
+"""Fault 2: a process is killed at each crash point; its data is consistent, and the next process continues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BEFORE_COMMIT = [
     ("dying", "failure.settled"),
     *[("gone", "gone.completed"), ("gone", "gone.closed"), ("gone", "finish.effects")],
     *[("silent_worker", "rescue.taken"), ("silent_worker", "rescue.transitions")],
-    *[("silent_worker_again", "rescue.taken"), ("silent_worker_again", "rescue.transitions")],
+    *[("silent_worker_once_too_often", "rescue.taken"), ("silent_worker_once_too_often", "rescue.transitions")],
     *[("job", f"job.{step}") for step in ("created", "tasks", "items", "begun")],
     *[("whole", "ingest.applied"), ("whole", "finish.effects")],
     *[
@@ -59,14 +59,14 @@ AFTER_COMMIT = [
         ("failing", "failure.committed"),
     ],
     *[("dying", "failure.committed"), ("silent_worker", "rescue.committed")],
-    *[("silent_worker_again", "rescue.committed"), ("due", "due.committed")],
+    *[("silent_worker_once_too_often", "rescue.committed"), ("due", "due.committed")],
 ]
 CASES = [(*case, False) for case in BEFORE_COMMIT] + [(*case, True) for case in AFTER_COMMIT]
 DEATHS = 3  # MAX_RESCUES by default
 QUICK = {"claim.after", "ingest.snapshot", "finish.effects", "finish.committed", "failure.settled", "rescue.committed"}
 MOST_IN_FAULTS = [
     case if case[1] in QUICK else pytest.param(*case, marks=pytest.mark.faults_only) for case in CASES
-]  # every one of them in `make faults`
+]  # all of them in `make faults`
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Ground:
 
 @pytest.fixture(scope="module")
 def ground() -> Iterator[StadiumProcess]:
-    """A stadium whose clock moves only on command, so that the truth stays the same while it is compared."""
+    """A stadium with a stopped clock, so that the truth does not change during a comparison."""
     with StadiumProcess(programme="load:2", pace=1) as stadium:
         stadium.ask("/control/pace", {"pace": 0})
         yield stadium
@@ -108,14 +108,14 @@ def _driver(stadium: StadiumProcess, database: Database, *, folder: Path | None 
 
 
 def die_and_recover(ground: Ground, flow: str, point: str, *, is_done: bool) -> float:
-    """Seconds that the next process needed to make everything whole."""
+    """Kills a process at the point; returns the seconds that the next process needed to recover."""
     driver = ground.driver
     ground.stadium.skip(GAP_SECONDS if flow == "gap" else STEP_SECONDS)
     death = driver.ask("die", flow=flow, at=point)
     assert death["signal"] == signal.SIGKILL, f"{flow} does not pass {point}"
     left = driver.ask("check")["result"]
     assert left["broken"] == {}, "what it left is half written"
-    assert (left["traces"] != death["result"]) is is_done, f"before {death['result']}, after {left['traces']}"
+    assert (left["rows"] != death["result"]) is is_done, f"before {death['result']}, after {left['rows']}"
     began = time.monotonic()
     healed = driver.ask("recover")["result"]
     seconds = time.monotonic() - began
@@ -137,8 +137,8 @@ class TestOnPostgres:
 @pytest.mark.requirement("BX-12")
 @pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL: make test installs it")
 class TestCrashLoop:
-    def test_a_task_that_kills_every_worker_is_buried(self, on_postgres: Ground) -> None:
-        """The count of attempts survives SIGKILL, for it was written before the work; the third death is the last."""
+    def test_a_task_that_kills_every_worker_becomes_dead(self, on_postgres: Ground) -> None:
+        """The attempts are counted before the work, so the count survives SIGKILL; the third kill is the last."""
         driver, seen = on_postgres.driver, []
         for _ in range(DEATHS):
             assert driver.ask("die", flow="scorecard", at="read.before")["signal"] == signal.SIGKILL

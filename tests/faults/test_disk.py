@@ -1,4 +1,4 @@
-"""Fault 15: the disk is full. No new work is taken, an alert is raised, nothing is half written; then it goes on."""
+"""Fault 15: the disk is full. No task is claimed, an alert is raised, nothing is written partially."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def calm(system: System) -> None:
 
 
 def fill(folder: Path, *, leaving_mb: int) -> Path:
-    """A file that takes all of the disk but so much."""
+    """Writes a file that leaves only this much free space."""
     ballast = folder / "ballast"
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize - leaving_mb * 2**20
     with suppress(OSError), ballast.open("wb") as file:
@@ -84,13 +84,13 @@ def open_alerts(system: System) -> list[str]:
 
 
 class TestShort:
-    def test_no_work_is_taken_and_an_alert_is_raised(
+    def test_no_task_is_claimed_and_an_alert_is_raised(
         self, system: System, small_disk: Path, recovered: Recovered
     ) -> None:
         live, began_at = live_refs(system), time.time()
         ballast = fill(small_disk, leaving_mb=MIN_FREE_MB // 2)
         wait_for(lambda: any("disk" in key for key in open_alerts(system)), seconds=20, what="an alert")
-        stopped_at = time.time() + 3  # what was in hand is finished
+        stopped_at = time.time() + 3  # running tasks are finished
         wait_for(lambda: time.time() > stopped_at + 4, seconds=10, what="a while without work")
         assert claims_since(system, stopped_at) == 0
         ballast.unlink()
@@ -101,7 +101,7 @@ class TestShort:
 
 
 class TestFull:
-    def test_nothing_is_half_written(self, system: System, small_disk: Path, recovered: Recovered) -> None:
+    def test_nothing_is_written_partially(self, system: System, small_disk: Path, recovered: Recovered) -> None:
         live, began_at = live_refs(system), time.time()
         ballast = fill(small_disk, leaving_mb=0)
         over = time.time() + FULL_SECONDS

@@ -46,13 +46,13 @@ def _signed(text: str, secret: str, headers: dict[str, Any] | None = None, **cha
 
 
 def _ours(text: str, **changes: Any) -> str:
-    """Signed with our own key, as only we could: what is wrong is in the claims."""
+    """Returns a token signed with our own key and these wrong claims."""
     key = settings.JWT_SIGNING_KEY
     return _signed(text, key, {"kid": tokens.key_id(key)}, **changes)
 
 
 def _kid(kid: object, key: str) -> Callable[[str], str]:
-    """A header by hand: PyJWT would refuse to write most of these."""
+    """Returns a token with a hand-written header; PyJWT refuses to create most of these."""
 
     def forge(text: str) -> str:
         head, body = _part({"alg": "HS256", "typ": "JWT", "kid": kid}), _part(_claims(text))
@@ -106,7 +106,7 @@ FORGED: dict[str, Callable[[str], str]] = {
 
 class TestTokens:
     @pytest.mark.parametrize("how", FORGED)
-    def test_that_are_forged_open_nothing(self, caller: Caller, how: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_forged_ones_are_refused(self, caller: Caller, how: str, caplog: pytest.LogCaptureFixture) -> None:
         forged = FORGED[how](caller.token)
         with caplog.at_level(logging.DEBUG):
             answer = caller.client.get(LIST, headers={"Authorization": f"Bearer {forged}"})
@@ -122,15 +122,15 @@ class TestTokens:
     @pytest.mark.parametrize(
         "text", ["Bearer \u00e9\u00fc", "Bearer \xff", "bearer", "Bearer", "Bearer a b", "Token x"]
     )
-    def test_that_are_no_text_of_ours_are_refused(self, anonymous: Client, text: str) -> None:
+    def test_invalid_text_is_refused(self, anonymous: Client, text: str) -> None:
         assert anonymous.get(LIST, headers={"Authorization": text}).status_code == 401
 
-    def test_of_a_revoked_key_end_with_it(self, caller: Caller) -> None:
+    def test_of_a_revoked_key_are_refused(self, caller: Caller) -> None:
         assert caller.get(LIST).status_code == 200
         keys.revoke(prefix=caller.key.prefix, now=timezone.now())
         assert caller.get(LIST).status_code == 401
 
-    def test_that_claim_more_than_their_key_allows_get_no_more(self, caller: Caller) -> None:
+    def test_claimed_scopes_beyond_the_key_are_ignored(self, caller: Caller) -> None:
         caller.token = _ours(caller.token, scopes=["read", "ingest", "operate"], tier="premium")
         assert caller.post("/api/scrape/retry-failed", {"source": "crex"}).status_code == 403
         assert caller.get(LIST)["X-RateLimit-Limit"] == "100"
@@ -150,7 +150,7 @@ FORWARDING = {
 
 
 class TestForwardingHeaders:
-    def test_move_no_link(self, caller: Caller) -> None:
+    def test_do_not_change_links(self, caller: Caller) -> None:
         now = timezone.now()
         for _ in range(3):
             make_ref(make_match(now=now), now=now)
@@ -160,7 +160,7 @@ class TestForwardingHeaders:
         assert answer.json()["next"].startswith("http://testserver/")
         assert EVIL not in answer.content.decode() + str(answer.headers)
 
-    def test_move_no_redirect(self, anonymous: Client) -> None:
+    def test_do_not_change_redirects(self, anonymous: Client) -> None:
         for path in ("/api", "/admin/"):
             answer = anonymous.get(path, headers=FORWARDING)
             assert answer.status_code in (301, 302)
@@ -168,12 +168,12 @@ class TestForwardingHeaders:
             assert not answer["Location"].startswith("//")
 
     @pytest.mark.parametrize("path", [f"/api//{EVIL}//", f"/\\{EVIL}/", f"/api/@{EVIL}/"])
-    def test_nor_does_an_address(self, anonymous: Client, path: str) -> None:
+    def test_an_address_does_not_change_redirects(self, anonymous: Client, path: str) -> None:
         answer = anonymous.get(path)
         assert answer.status_code in (400, 404)
         assert "Location" not in answer
 
-    def test_a_login_leads_nowhere_else(self, admin_user: Any) -> None:
+    def test_a_login_does_not_redirect_to_another_host(self, admin_user: Any) -> None:
         client = Client()
         sent = {"username": admin_user.username, "password": "password", "next": f"https://{EVIL}/"}
         answer = client.post("/admin/login/", sent)
@@ -181,7 +181,7 @@ class TestForwardingHeaders:
         assert EVIL not in answer["Location"]
 
     @pytest.mark.parametrize("host", [EVIL, f"testserver@{EVIL}", f"testserver:80@{EVIL}", "testserver/.evil", " "])
-    def test_a_host_that_is_not_ours_is_refused(self, caller: Caller, host: str) -> None:
+    def test_an_unknown_host_is_refused(self, caller: Caller, host: str) -> None:
         answer = caller.client.get(
             LIST, {"limit": 1}, headers={"Authorization": f"Bearer {caller.token}", "Host": host}
         )
@@ -190,8 +190,8 @@ class TestForwardingHeaders:
         assert "header `Host`" in answer.json()["detail"]
         assert "ALLOWED_HOSTS" in answer.json()["detail"]
 
-    def test_move_no_limit(self, caller: Caller) -> None:
-        """The count is the consumer's, wherever the requests say that they come from."""
+    def test_do_not_change_limits(self, caller: Caller) -> None:
+        """Requests are counted by consumer, whatever address their headers claim."""
         left = [
             int(caller.get(LIST, X_Forwarded_For=f"10.0.0.{number}")["X-RateLimit-Remaining"]) for number in range(5)
         ]

@@ -1,4 +1,4 @@
-"""A part of a process hangs for ever, or the process is asked to stop while it runs tasks."""
+"""A part of a process hangs, or the process is signalled to stop while it runs tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from victoryline.supervisor import CLOSING_SECONDS
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
 STALL_SECONDS, STOP_SECONDS = 3, 12
-# The engine as it is, and beside it a thread that waits for a file to appear and then breaks something inside.
+# The real engine with a thread that waits for a file and then breaks a part of the process.
 SABOTAGE = """
 import os, pathlib, sys, threading, time
 import django
@@ -68,25 +68,25 @@ def system() -> Iterator[System]:
 @pytest.mark.fault_number(5)
 @pytest.mark.requirement("FR-005")
 class TestStopRequested:
-    def test_once_it_finishes_what_it_has_in_hand(self, system: System, recovered: Recovered) -> None:
+    def test_one_signal_finishes_running_tasks(self, system: System, recovered: Recovered) -> None:
         bring_to_rest(system)
         worker_id = system.worker_id("engine")
         held = hold_tasks(system, "engine", latency=3)
         took, code = _stop(system, signal.SIGTERM)
         recovered("SIGTERM in the middle of slow reads, until the process is gone", took, bound=STOP_SECONDS)
         assert code == 0
-        done = "SELECT state, worker_id FROM scraping_scrapetask WHERE id = %s"
+        done = "SELECT state, worker_id FROM scrape_tasks WHERE id = %s"
         assert [system.database.rows(done, task)[0] for task, _ in held] == [("SUCCESS", worker_id)] * len(held)
         assert system.count_tasks("state = %s", "EXECUTING") == 0
         assert system.database.rows("SELECT stopped_at FROM scraping_worker WHERE worker_id = %s", worker_id)[0][0]
         assert system.browsers() == []
 
     @pytest.mark.faults_only
-    def test_twice_it_ends_at_once(self, system: System, recovered: Recovered) -> None:
+    def test_a_second_signal_stops_at_once(self, system: System, recovered: Recovered) -> None:
         bring_to_rest(system)
         held = hold_tasks(system, "engine", latency=4)
         system.processes["engine"].send_signal(signal.SIGTERM)
-        time.sleep(ONE_SIGNAL_SECONDS + 0.2)  # signals closer together are taken for one
+        time.sleep(ONE_SIGNAL_SECONDS + 0.2)  # signals closer together are merged into one
         took, _ = _stop(system, signal.SIGTERM)
         recovered("a second SIGTERM, until the process is gone", took, bound=2)
         wait_for(lambda: not system.browsers(), seconds=5, what="the end of its browser")
@@ -136,7 +136,7 @@ class TestHangs:
 
 
 def _stop(system: System, number: signal.Signals) -> tuple[float, int]:
-    """Send the engine a signal; how long it took to end, and its exit code."""
+    """Sends a signal to the engine; returns the seconds until its end and its exit code."""
     engine: subprocess.Popen[bytes] = system.processes["engine"]
     began = time.monotonic()
     engine.send_signal(number)

@@ -1,4 +1,4 @@
-"""An engine whose sources mean no good: answers without an end, answers that explode, and ways that lead elsewhere."""
+"""An engine with hostile sources: endless responses, decompression bombs, redirects to other hosts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEGABYTE = 1024 * 1024
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
     more = {
-        # One fault after the other: a source that is left alone for a quarter of an hour would show nothing.
+        # Faults follow each other: an open source breaker of 15 minutes would hide the next one.
         "SOURCE_BREAKER_MIN_CALLS": "10000",
     }
     with impatient_system(**more) as running:
@@ -38,7 +38,7 @@ def system() -> Iterator[System]:
 
 
 @pytest.mark.fault_number(22)
-class TestMoreThanAnybodyWants:
+class TestOversizedResponses:
     @pytest.mark.parametrize(
         ("words", "fault"),
         [
@@ -48,7 +48,7 @@ class TestMoreThanAnybodyWants:
             ("sending a compressed bomb", {"kind": "bomb"}),
         ],
     )
-    def test_it_costs_its_limits_and_heals(
+    def test_memory_stays_within_limits_and_polls_recover(
         self, system: System, words: str, fault: dict[str, object], recovered: Recovered
     ) -> None:
         live = [match.ref_id for match in system.live()]
@@ -62,9 +62,9 @@ class TestMoreThanAnybodyWants:
 
 
 @pytest.mark.fault_number(23)
-class TestLedElsewhere:
+class TestRedirects:
     @pytest.mark.parametrize(("words", "target"), [("one endpoint", "live"), ("everything, pages too,", "*")])
-    def test_nothing_reaches_the_place_and_reading_goes_on(
+    def test_no_request_reaches_the_target_and_polls_continue(
         self, system: System, words: str, target: str, recovered: Recovered
     ) -> None:
         live = [match.ref_id for match in system.live()]
@@ -77,7 +77,7 @@ class TestLedElsewhere:
 
 
 class Listener:
-    """A server that must get no request: on this machine, at an address of no site."""
+    """A server on this machine that belongs to no source and must receive no request."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -105,7 +105,7 @@ class Listener:
 
 
 def endured(system: System, **fault: object) -> tuple[int, float]:
-    """Plant it, wait until it is over: the most memory that the engine held meanwhile, and when it ended."""
+    """Injects the fault and waits for its end; returns the highest memory of the engine and the end."""
     planted = system.stadium.fault(**fault, seconds=FAULT_SECONDS)
     peak, hits = 0, 0
 
@@ -122,7 +122,7 @@ def endured(system: System, **fault: object) -> tuple[int, float]:
 
 
 def memory_of_engine(system: System) -> int:
-    """Of the engine and everything below it, browser included; what is shared counts as often as it is."""
+    """Returns the memory of the engine and its descendants with the browser; shared pages count several times."""
     total = 0
     for process in system.processes.values():
         for one in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):

@@ -26,7 +26,7 @@ def test_three_workers_keep_sixty_scrapers_going(postgres: PostgresServer, redis
         workers = {system.worker_id(f"worker-{number}") for number in (1, 2, 3)}
         wait_for(lambda: len(live_refs(system)) == MATCHES, seconds=120, what=f"{MATCHES} live matches")
         since = time.time()
-        for _ in range(3):  # not once by luck: three rounds, one after the other
+        for _ in range(3):  # three rounds, so that one lucky round is not enough
             system.await_updates(live_refs(system), since=time.time(), seconds=READ_SECONDS)
         active = system.database.rows("SELECT COUNT(*) FROM scraping_scraper WHERE stopped_at IS NULL")
         assert active[0][0] >= MATCHES

@@ -1,4 +1,4 @@
-"""PostgreSQL is stopped, frozen, full, or cuts connections at the worst moment. Scraping goes on; nothing is lost."""
+"""PostgreSQL is stopped, frozen, out of connections, or loses replies. Scraping continues; nothing is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FROZEN_SECONDS, TERMINATING_SECONDS, EXHAUSTED_SECONDS, CUTTING_SECONDS = 15.0, 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """One of its own, and durable: it is stopped and killed."""
+    """A private durable server, which the tests stop and kill."""
     with PostgresServer(durable=True) as running:
         yield running
 
@@ -44,7 +44,7 @@ def proxy(server: PostgresServer) -> Iterator[ChaosProxy]:
 
 @pytest.fixture(scope="module")
 def system(server: PostgresServer, proxy: ChaosProxy, redis_server: RedisServer) -> Iterator[System]:
-    """Its processes go through the proxy; what is looked at, is looked at directly."""
+    """A system whose processes connect through the proxy; the tests read the database directly."""
     url = new_database(server, "store_faults")
     through = url.replace(f":{server.port}/", f":{proxy.port}/")
     with scaled_system(
@@ -71,7 +71,7 @@ def calm(system: System) -> None:
 @pytest.mark.requirement("EC-2", "FR-020", "BX-13", "NFR-009")
 class TestAway:
     @pytest.mark.parametrize("seconds", [25, 120])
-    def test_scraping_goes_on_and_what_was_read_is_written_later(
+    def test_scraping_continues_and_readings_are_written_later(
         self, system: System, server: PostgresServer, web: Web, seconds: float, recovered: Recovered
     ) -> None:
         live, began_at = live_refs(system), time.time()
@@ -91,7 +91,7 @@ class TestAway:
         assert_healed(system, since=began_at)
         assert system.count_tasks("reason LIKE %s", "read while the database was away%", since=began_at) > 0
 
-    def test_a_worker_that_is_killed_meanwhile(
+    def test_a_worker_killed_meanwhile_loses_nothing(
         self, system: System, server: PostgresServer, recovered: Recovered
     ) -> None:
         """Its readings are on disk; the next process writes them to the database."""
@@ -111,7 +111,7 @@ class TestAway:
 
 
 def requests_so_far(system: System) -> int:
-    """How often the stadium's sites were asked for anything."""
+    """Returns the number of requests to the stadium's sites."""
     return int(system.stadium.requests()["total"])
 
 
@@ -147,7 +147,7 @@ class TestUnreliable:
         live, began_at = live_refs(system), time.time()
         with ExitStack() as stack:
             taken = self._take_all(stack, server)
-            with taken[-1].cursor() as cursor:  # those that were open before must come back too
+            with taken[-1].cursor() as cursor:  # connections that were open before must recover too
                 cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'store_faults'")
             taken += self._take_all(stack, server)
             pass_time(EXHAUSTED_SECONDS, lambda: None)

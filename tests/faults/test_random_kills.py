@@ -1,4 +1,4 @@
-"""Fault 4: a hundred kills, seeded: workers, scheduler, browsers, drivers, Redis. What is left is true and whole."""
+"""Fault 4: a hundred seeded kills of workers, scheduler, browsers, drivers and Redis. No data is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VICTIMS = ("worker-1", "worker-2", "scheduler", "a browser", "a browser", "a dri
 def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered, report: Callable[[str], None]) -> None:
     chance, victims = random.Random(SEED), Counter[str]()
     url = new_database(postgres, "random_kills")
-    # A task may be so unlucky that it is killed four times; here it must go on, for the match is not to blame.
+    # By chance a task may be killed four times; it must continue, because its match did not cause the kills.
     with RedisServer() as redis, scaled_system(database_url=url, redis_url=redis.url, MAX_RESCUES="20") as system:
         bring_to_rest(system)
         began_at = time.time()
@@ -48,8 +48,9 @@ def test_a_hundred_kills(postgres: PostgresServer, recovered: Recovered, report:
         healed = system.await_updates(live_refs(system), since=over, seconds=600)
         recovered(f"{victims.total()} random kills (seed {SEED}) in {over - began_at:.0f} s", healed, bound=300)
         report(", ".join(f"{victim} {number} times" for victim, number in sorted(victims.items())))
-        dead = system.database.rows("SELECT error_class, reason FROM scraping_scrapetask WHERE state = 'DEAD'")
-        for error_class, reason in dead:  # one that lost ten browsers and workers in a row may be given up, as ours
+        dead = system.database.rows("SELECT error_class, reason FROM scrape_tasks WHERE state = 'DEAD'")
+        # a task that lost ten browsers and workers in a row may become dead as our own fault
+        for error_class, reason in dead:
             report(f"dead letter: {reason}")
             assert error_class == "resource", reason
         assert len(dead) <= KILLS // 10

@@ -1,4 +1,4 @@
-"""Redis goes away, freezes, is full, or is replaced. It owns nothing: hints resume, and the API answers meanwhile."""
+"""Redis is stopped, frozen, full or replaced. It holds no truth: hints resume, and the API responds meanwhile."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def out_of_order(server: RedisServer, how: str) -> Iterator[None]:
 @pytest.mark.requirement("NFR-009")
 class TestOutOfOrder:
     @pytest.mark.parametrize("how", ["away", "frozen", "full"])
-    def test_hints_resume_and_the_api_answers_meanwhile(
+    def test_hints_resume_and_the_api_responds_meanwhile(
         self, system: System, web: Web, own_redis: RedisServer, how: str, recovered: Recovered
     ) -> None:
         began_at = time.time()
@@ -90,7 +90,7 @@ class TestOutOfOrder:
 
 @pytest.mark.fault_number(8)
 class TestReplaced:
-    def test_by_an_empty_one(self, system: System, own_redis: RedisServer, recovered: Recovered) -> None:
+    def test_by_an_empty_server(self, system: System, own_redis: RedisServer, recovered: Recovered) -> None:
         began_at = time.time()
         own_redis.kill()
         own_redis.start()
@@ -101,16 +101,16 @@ class TestReplaced:
 
 @pytest.mark.fault_number(10)
 @pytest.mark.requirement("NFR-009")
-class TestAwayAsTasksFail:
+class TestAwayWhileTasksFail:
     def test_their_retries_are_not_lost(self, system: System, own_redis: RedisServer, recovered: Recovered) -> None:
-        """The moment at which Dramatiq's own retries would be lost for good: the attempt fails, and Redis is away."""
+        """Dramatiq's own retries would be lost here: the attempt fails while Redis is away."""
         began_at = time.time()
-        in_hand = "SELECT id FROM scraping_scrapetask WHERE state = 'EXECUTING' AND ref_id IS NOT NULL"
+        in_hand = "SELECT id FROM scrape_tasks WHERE state = 'EXECUTING' AND ref_id IS NOT NULL"
         system.stadium.fault(kind="latency", value=2)
         system.stadium.fault(kind="status", value=500)
         wait_for(lambda: len(system.database.rows(in_hand)) > 2, seconds=20, what="tasks in hand that will fail")
         own_redis.kill()
-        failing = "SELECT DISTINCT task_id FROM scraping_scrapeerror WHERE timestamp > %s"
+        failing = "SELECT DISTINCT task_id FROM scraper_errors WHERE timestamp > %s"
         since = as_stored(system.database, time.time())
         wait_for(lambda: len(system.database.rows(failing, since)) > 1, seconds=30, what="their failures")
         failed = [task for (task,) in system.database.rows(failing, since)]
@@ -119,7 +119,7 @@ class TestAwayAsTasksFail:
         healed_at = time.time()
         seconds = system.await_updates(live_refs(system), since=healed_at, seconds=60)
         recovered(f"Redis away as {len(failed)} tasks failed", seconds, bound=10)
-        still = "SELECT id FROM scraping_scrapetask WHERE id IN %s AND state IN ('PENDING', 'EXECUTING')"
+        still = "SELECT id FROM scrape_tasks WHERE id IN %s AND state IN ('PENDING', 'EXECUTING')"
         wait_for(lambda: not system.database.rows(still, tuple(failed)), seconds=60, what="the end of what had failed")
         assert system.count_tasks("state = %s", "DEAD", since=began_at) == 0
         system.assert_is_true()

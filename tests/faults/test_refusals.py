@@ -1,4 +1,4 @@
-"""Fault 19: sources that refuse, stumble or cut us off. They are left in peace meanwhile, and read again afterwards."""
+"""Fault 19: sources refuse, fail or disconnect. They get few requests, and are polled again afterwards."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FAULT_SECONDS = 15.0
 CALM_SECONDS = 8.0
 BOUND = 60.0
 PROBES = SOURCE_BREAKER.probes
-RETRY_AFTER_SECONDS = 5.0  # what the stadium says with 429 and 503
+RETRY_AFTER_SECONDS = 5.0  # the Retry-After of the stadium's 429 and 503
 
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
-    """Breakers that open within the fault and are tried again soon: days of their work in a quarter of a minute."""
+    """A system whose breakers open during the fault and probe soon."""
     more = {
         "LOG_FORMAT": "json",
         "CIRCUIT_BREAKER_THRESHOLD": "3",
@@ -50,7 +50,7 @@ def system() -> Iterator[System]:
 
 @pytest.fixture(scope="module")
 def usual_rate(system: System) -> float:
-    """Requests a second while all is well."""
+    """Returns the requests per second of a healthy system."""
     system.settle()
     began_at = time.time()
     wait_for(lambda: time.time() > began_at + CALM_SECONDS, seconds=CALM_SECONDS + 1, what="some calm seconds")
@@ -70,17 +70,17 @@ def usual_rate(system: System) -> float:
         ("answering half of its JSON", {"kind": "malformed"}),
     ],
 )
-def test_it_is_left_in_peace_and_read_again(
+def test_gets_few_requests_and_is_polled_again(
     system: System, usual_rate: float, words: str, fault: dict[str, object], recovered: Recovered
 ) -> None:
     live = [match.ref_id for match in system.live()]
-    progress, crowds = Progress(system), list[str]()
+    progress, above_limit = Progress(system), list[str]()
     began_at = time.time()
     planted = system.stadium.fault(**fault, seconds=FAULT_SECONDS)
 
     def is_over() -> bool:
         progress.look()
-        crowds.extend(manners.crowds(system))
+        above_limit.extend(manners.concurrency_violations(system))
         (now,) = [one for one in system.stadium.ask("/control/faults") if one["id"] == planted["id"]]
         assert now["active"] or now["hits"] > 0, "it never struck: this shows nothing"
         return not now["active"]
@@ -91,19 +91,19 @@ def test_it_is_left_in_peace_and_read_again(
     recovered(f"source {words} for {FAULT_SECONDS:g} s", _back(system, live, healed_at, progress), bound=BOUND)
     ended_at = time.time()
     assert progress.worse == []
-    assert crowds == []
-    assert manners.breaches(system, since=began_at, until=ended_at, probes=PROBES) == []
-    assert manners.excesses(system, since=began_at, until=ended_at) == []
+    assert above_limit == []
+    assert manners.breaker_violations(system, since=began_at, until=ended_at, probes=PROBES) == []
+    assert manners.interval_violations(system, since=began_at, until=ended_at) == []
     assert meanwhile <= usual_rate * (healed_at - began_at), "it was asked more often than when all was well"
     if fault.get("value") in (429, 503):
-        assert _impatience(system, began_at, int(str(fault["value"]))) == []
+        assert _polls_before_retry_after(system, began_at, int(str(fault["value"]))) == []
     system.assert_is_true()
     system.assert_is_whole()
     assert system.exits == []
 
 
-def test_the_breaker_of_the_whole_source_was_among_those_that_opened(system: System) -> None:
-    """Without it the cases above would show the breakers of matches only."""
+def test_the_breaker_of_the_source_opened_too(system: System) -> None:
+    """Otherwise the cases above would test only the breakers of matches."""
     seen = {(span.breaker, span.state) for span in manners.spans(system, since=0, until=time.time())}
     assert {("crex_source", "OPEN"), ("crex_source", "HALF_OPEN"), ("crex_source", "CLOSED")} <= seen
     assert any(name.endswith("_scraper") and state == "OPEN" for name, state in seen)
@@ -115,8 +115,8 @@ def _back(system: System, live: list[int], healed_at: float, progress: Progress)
     return seconds
 
 
-def _impatience(system: System, since: float, status: int) -> list[str]:
-    """Polls of a match that came sooner than the source had asked for with its last refusal of that match."""
+def _polls_before_retry_after(system: System, since: float, status: int) -> list[str]:
+    """Returns polls of a match that came before the Retry-After of its last refusal."""
     found, refused_at = [], dict[tuple[str, str], float]()
     for one in manners.asked(system, since=since):
         name = one.site, one.match

@@ -1,4 +1,4 @@
-"""Fault 21: answers with status 200 that are not what was asked for. None is taken for a match, and all are kept."""
+"""Fault 21: wrong responses with status 200. None is stored as a match, and evidence of each is kept."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ pytestmark = [
 ]
 
 FAULT_SECONDS = 12.0
-NEXT_POLL_SECONDS = 20.0  # breakers and pauses of this system are over by then, and so is a retry
-SILENCE_SECONDS = 60.0  # a source that turns us away is given some: the next poll comes later
+NEXT_POLL_SECONDS = 20.0  # breakers, pauses and retries of this system have ended by then
+SILENCE_SECONDS = 60.0  # a source that blocks us is polled later
 SKIPPED_SIMULATED_SECONDS = 900
-LEAST_EVENTS = 4  # of fewer, half is one: which may as well have been taken back
-UNDER_WAY_SECONDS = 10.0  # a visit that began before the healing may end so much later: navigation, then selectors
+LEAST_EVENTS = 4  # half of fewer is one, which could also be a retraction
+# a visit that began before the end of the fault may end so much later: navigation, then selectors
+UNDER_WAY_SECONDS = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def system() -> Iterator[System]:
     more = {
         "CIRCUIT_BREAKER_SUCCESS_THRESHOLD": "1",
         "DRIFT_RETRY_SECONDS": "5",
-        # One kind of rubbish after the other: a source that is left alone for a quarter of an hour would show nothing.
+        # Faults follow each other: an open source breaker of 15 minutes would hide the next one.
         "SOURCE_BREAKER_MIN_CALLS": "10000",
     }
     with impatient_system(**more) as running:
@@ -54,7 +55,7 @@ def system() -> Iterator[System]:
         ("half of every list", "half_list", "known events"),
     ],
 )
-def test_nothing_good_is_lost_and_the_next_poll_is_right(
+def test_good_data_is_kept_and_the_next_poll_is_correct(
     system: System, words: str, kind: str, shown: str, recovered: Recovered
 ) -> None:
     bound = SILENCE_SECONDS if kind == "challenge" else NEXT_POLL_SECONDS
@@ -85,7 +86,7 @@ def test_nothing_good_is_lost_and_the_next_poll_is_right(
 
 
 def _wait_for_events(system: System) -> None:
-    """Let play go on until every live match has some."""
+    """Waits until every live match has events."""
     sql = "SELECT COUNT(*) FROM scraping_matchevent WHERE match_id = %s AND is_current = %s AND action <> 'retract'"
 
     def fewest() -> int:
@@ -98,18 +99,18 @@ def _wait_for_events(system: System) -> None:
 
 
 def _evidence(system: System, since: float) -> list[str]:
-    """What was not believed, and what the kept files show of it. Each row has its file."""
+    """Returns the refused responses and their evidence. Each row has its file."""
     rows = system.database.rows(
-        "SELECT f.path, e.error_message FROM scraping_evidence f JOIN scraping_scrapeerror e ON e.id = f.error_id "
+        "SELECT f.path, e.error_message FROM scraping_evidence f JOIN scraper_errors e ON e.id = f.error_id "
         "WHERE f.created_at >= %s",
         as_stored(system.database, since),
     )
-    files = ((message, system.folder / "media" / path) for path, message in rows)
+    files = ((message, system.folder / "storage" / path) for path, message in rows)
     return [f"{message}\n{file.read_bytes().decode(errors='replace')}" for message, file in files]
 
 
 def _errors(system: System, since: float) -> list[tuple[object, ...]]:
     return system.database.rows(
-        "SELECT match_id, error_type, error_message FROM scraping_scrapeerror WHERE timestamp >= %s",
+        "SELECT match_id, error_type, error_message FROM scraper_errors WHERE timestamp >= %s",
         as_stored(system.database, since),
     )

@@ -1,4 +1,4 @@
-"""A scaled system (PostgreSQL, Redis, a scheduler, two workers) whose processes die, stop and are asked to stop."""
+"""A scaled system (PostgreSQL, Redis, a scheduler, two workers) whose processes are killed, suspended and stopped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def system(postgres: PostgresServer, redis_server: RedisServer) -> Iterator[Syst
 
 @pytest.fixture(autouse=True)
 def calm(system: System) -> Iterator[None]:
-    """Every test begins with a whole system that is up to date, and leaves no fault behind."""
+    """Starts every test with a complete, up-to-date system and removes its faults afterwards."""
     bring_to_rest(system)
     yield
     system.stadium.clear()
@@ -57,7 +57,7 @@ class TestRedisEmptied:
     ) -> None:
         began_at = time.time()
         flushed = 0
-        while time.time() < began_at + FLUSHING_SECONDS:  # as fast as it goes: hardly a hint survives
+        while time.time() < began_at + FLUSHING_SECONDS:  # in a busy loop: hardly any hint survives
             redis_server.flushall()
             flushed += 1
         seconds = system.await_updates(live_refs(system), since=time.time(), seconds=20)
@@ -68,7 +68,7 @@ class TestRedisEmptied:
 @pytest.mark.fault_number(1)
 class TestWorkerKilled:
     @pytest.mark.requirement("NFR-005", "NFR-009")
-    def test_its_matches_go_on_at_the_other_worker(self, system: System, recovered: Recovered) -> None:
+    def test_the_other_worker_takes_over_its_matches(self, system: System, recovered: Recovered) -> None:
         began_at = time.time()
         held = suspend_with_tasks(system, "worker-1")
         killed_at = system.kill("worker-1")
@@ -79,7 +79,7 @@ class TestWorkerKilled:
         wait_for(lambda: len(system.browsers()) == 1, seconds=15, what="the end of the dead worker's browser")
 
     @pytest.mark.requirement("NFR-014")
-    def test_a_new_worker_takes_part_at_once_and_disturbs_none(self, system: System, recovered: Recovered) -> None:
+    def test_a_new_worker_joins_at_once_without_disturbing_others(self, system: System, recovered: Recovered) -> None:
         began_at, pids = time.time(), {name: process.pid for name, process in system.processes.items()}
         system.launch("worker-3", "run_worker")
         worker_id = system.worker_id("worker-3")
@@ -128,10 +128,10 @@ class TestBrowserKilled:
 
 @pytest.mark.fault_number(6)
 @pytest.mark.faults_only
-class TestWorkerStopped:
+class TestWorkerSuspended:
     @pytest.mark.requirement("BX-13")
-    def test_what_it_commits_afterwards_is_refused(self, system: System, recovered: Recovered) -> None:
-        """Not dead, only silent for three leases: its tasks are done by others, and its own results come too late."""
+    def test_late_commits_are_refused(self, system: System, recovered: Recovered) -> None:
+        """A worker is suspended for three leases: others run its tasks, and its own results are too late."""
         began_at, worker_id = time.time(), system.worker_id("worker-1")
         held, stopped_at = suspend_with_tasks(system, "worker-1"), time.time()
         process = system.processes["worker-1"]
@@ -156,7 +156,7 @@ class TestWorkerStopped:
 @pytest.mark.faults_only
 @pytest.mark.requirement("FR-005")
 class TestStopRequested:
-    def test_once_it_finishes_the_cycle(self, system: System, recovered: Recovered) -> None:
+    def test_one_signal_finishes_running_tasks(self, system: System, recovered: Recovered) -> None:
         began_at, worker_id = time.time(), system.worker_id("worker-1")
         hold_tasks(system, "worker-1")
         seconds = self._stop(system, signals=1)
@@ -165,7 +165,7 @@ class TestStopRequested:
         system.await_updates(live_refs(system), since=time.time(), seconds=60)
         assert_healed(system, since=began_at)
 
-    def test_twice_it_ends_at_once(self, system: System, recovered: Recovered) -> None:
+    def test_a_second_signal_stops_at_once(self, system: System, recovered: Recovered) -> None:
         began_at = time.time()
         hold_tasks(system, "worker-1", seconds=12, latency=12)
         seconds = self._stop(system, signals=2)
@@ -182,7 +182,7 @@ class TestStopRequested:
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         if signals > 1:
-            time.sleep(1.5)  # a second wish, not the echo of the first one
+            time.sleep(1.5)  # a separate second signal, not merged with the first
             process.send_signal(signal.SIGTERM)
         process.wait(timeout=90)
         _, alive = psutil.wait_procs(browsers, timeout=15)
@@ -209,14 +209,14 @@ class TestTooManyHints:
         assert_healed(system, since=began_at)
 
     @pytest.mark.faults_only
-    def test_two_schedulers_that_both_think_they_lead(self, system: System, recovered: Recovered) -> None:
+    def test_two_schedulers_with_the_lease(self, system: System, recovered: Recovered) -> None:
         began_at, first = time.time(), self._leader(system)
         system.launch("scheduler-2", "run_scheduler")
         process = system.processes["scheduler"]
         wait_for(lambda: '"leadership_changed"' in system.log_of("scheduler").read_text(), seconds=30, what="a leader")
         process.send_signal(signal.SIGSTOP)
         wait_for(lambda: self._leader(system) != first, seconds=60, what="another leader")
-        process.send_signal(signal.SIGCONT)  # for a moment it does what it was about to do
+        process.send_signal(signal.SIGCONT)  # a resumed scheduler first continues its current tick
         seconds = system.await_updates(live_refs(system), since=time.time(), seconds=60)
         recovered("two schedulers at once", seconds, bound=5)
         assert_healed(system, since=began_at)
@@ -232,7 +232,7 @@ class TestTooManyHints:
 @pytest.mark.requirement("ZT-8", "BX-13")
 class TestCrashPoints:
     @pytest.mark.parametrize("point", ["read.before", "read.after", "ingest.snapshot", "finish.committed"])
-    def test_a_worker_with_its_browser_dies_there(self, system: System, point: str, recovered: Recovered) -> None:
+    def test_a_worker_with_its_browser_is_killed(self, system: System, point: str, recovered: Recovered) -> None:
         began_at = time.time()
         doomed = system.launch("doomed", "run_worker", CRASH_AT=f"{point}:3")
         wait_for(lambda: doomed.poll() is not None, seconds=60, what=f"its end at {point}")

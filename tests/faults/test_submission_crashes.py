@@ -1,4 +1,4 @@
-"""Fault 2, for what is sent in: a process dies by SIGKILL at the door or in the work; each is taken exactly once."""
+"""Fault 2 for submissions: a web process or worker is killed (SIGKILL); each submission is ingested exactly once."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def die_and_recover(ground: Ground, flow: str, point: str, *, is_done: bool) -> 
     assert death["signal"] == signal.SIGKILL, f"{flow} does not pass {point}"
     left = ground.driver.ask("check")["result"]
     assert left["broken"] == {}, "what it left is half written"
-    assert (left["traces"] != death["result"]) is is_done, f"before {death['result']}, after {left['traces']}"
+    assert (left["rows"] != death["result"]) is is_done, f"before {death['result']}, after {left['rows']}"
     healed = ground.driver.ask("recover")["result"]
     assert healed["broken"] == {}
-    traces = healed["traces"]
-    assert traces["submitted"] == traces["Submission"], "none is left waiting"
-    assert traces["Snapshot"] == traces["MatchEvent"] == traces["Submission"], "each was taken once"
+    rows = healed["rows"]
+    assert rows["submitted"] == rows["Submission"], "none is left waiting"
+    assert rows["Snapshot"] == rows["MatchEvent"] == rows["Submission"], "each was taken once"
     assert truth.holes_in_history(ground.database) == []
     assert truth.steps_back(ground.database) == []
 
@@ -94,7 +94,7 @@ class TestOnPostgres:
         die_and_recover(on_postgres, flow, point, is_done=is_done)
 
 
-def test_every_point_of_what_is_sent_in_has_its_case() -> None:
+def test_every_crash_point_of_submissions_has_a_case() -> None:
     placed = re.findall(
         r'crash_point\("(submit[^"]+)"\)', (PROJECT_ROOT / "scraping" / "jobs" / "submissions.py").read_text()
     )

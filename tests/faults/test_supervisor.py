@@ -1,4 +1,4 @@
-"""`manage.py run` with its demo, whose engine is killed, whose supervisor is killed, and which is asked to stop."""
+"""`manage.py run` with its demo: the engine is killed, the supervisor is killed, the system is stopped."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from tests.system import EmbeddedSystem, wait_for
 from victoryline.embedded import is_free
 from victoryline.lib.processes import remove_tree
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.alone]  # it has seconds to end in good order
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.alone]  # it has some seconds for a graceful stop
 
 ALL_GONE_SECONDS = 10.0
 
 
 class DemoWitness(Witness):
-    """Sees `manage.py run`, whose stadium has another port after each start."""
+    """Observes `manage.py run`, whose stadium has another port after each start."""
 
     def __init__(self, system: EmbeddedSystem) -> None:
         super().__init__(SqliteFile(system.folder / "victoryline.sqlite3"), StadiumProcess())
         self.system = system
 
     def start(self) -> None:
-        """Start the system unless it runs, and wait until a browser reads."""
+        """Starts the system unless it runs, and waits for the first visit."""
         if self.system.process is None or self.system.process.poll() is not None:
             started_at = time.time()
             self.system.start()
-            reads = "SELECT id FROM scraping_scrapetask WHERE state = 'SUCCESS' AND finished_at > %s"
+            reads = "SELECT id FROM scrape_tasks WHERE state = 'SUCCESS' AND finished_at > %s"
             since = as_stored(self.database, started_at)
             wait_for(lambda: self.database.rows(reads, since), seconds=60, what="a task done")
         self.stadium.port = int((self.system.folder / "stadium.port").read_text())
         self.system.family()
 
     def remains(self) -> list[str]:
-        """Its temporary folders, and its processes: all that have its VAR_DIR, seen before or not."""
+        """Returns its temporary folders and all processes with its VAR_DIR."""
         folder = str(self.system.folder)
         processes = [f"process {each.pid}" for each in psutil.process_iter() if _var_dir_of(each) == folder]
         return self.system.left_behind() + processes
@@ -74,21 +74,21 @@ def running(witness: DemoWitness) -> None:
 @pytest.mark.fault_number(1)
 @pytest.mark.requirement("NFR-005")
 class TestEngineKilled:
-    def test_it_is_started_again_and_goes_on(self, witness: DemoWitness, recovered: Recovered) -> None:
+    def test_is_restarted_and_continues(self, witness: DemoWitness, recovered: Recovered) -> None:
         witness.settle()
         engine, live = witness.system.child("run_worker"), [match.ref_id for match in witness.live()]
         witness.stadium.fault(kind="latency", value=2, seconds=4)
-        held = "SELECT ref_id FROM scraping_scrapetask WHERE state = 'EXECUTING' AND ref_id IS NOT NULL"
+        held = "SELECT ref_id FROM scrape_tasks WHERE state = 'EXECUTING' AND ref_id IS NOT NULL"
 
-        def stands_still_in_a_scrape() -> bool:
-            """Looked at while it cannot go on: a scrape that is seen and over a moment later would prove nothing."""
+        def is_suspended_during_a_task() -> bool:
+            """Suspends the engine for the check, because a task that ends a moment later would prove nothing."""
             engine.suspend()
             if witness.database.rows(held):
                 return True
             engine.resume()
             return False
 
-        wait_for(stands_still_in_a_scrape, seconds=20, what="a task in hand")
+        wait_for(is_suspended_during_a_task, seconds=20, what="a task in hand")
         killed_at = time.time()
         engine.kill()
         recovered(
@@ -101,7 +101,7 @@ class TestEngineKilled:
 
 @pytest.mark.fault_number(3)
 class TestSupervisorKilled:
-    def test_nothing_is_left_and_the_next_start_goes_on(self, witness: DemoWitness, recovered: Recovered) -> None:
+    def test_nothing_is_left_and_the_next_start_continues(self, witness: DemoWitness, recovered: Recovered) -> None:
         witness.settle()
         system, before = witness.system, {match.name: match for match in witness.matches()}
         assert system.process is not None
@@ -129,7 +129,7 @@ class TestSupervisorKilled:
 @pytest.mark.faults_only  # tests/victoryline/test_run.py stops a system both ways too
 class TestStopRequested:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-    def test_everything_ends_in_good_order(self, witness: DemoWitness, number: signal.Signals) -> None:
+    def test_everything_stops_gracefully(self, witness: DemoWitness, number: signal.Signals) -> None:
         system = witness.system
         assert system.stop(number) < ALL_GONE_SECONDS
         assert system.process is not None

@@ -1,4 +1,4 @@
-"""Fault 27: tokens end in the middle of matches, are revoked, and their service is away. No ball is lost."""
+"""Fault 27: tokens expire during matches, are revoked, and their service is away. No ball is lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AWAY_SECONDS = 12.0
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
-    """Four matches at the members' site, and nothing else."""
+    """A system with four matches of the members' site only."""
     patience = {"BREAK_INTERVAL_SECONDS": "3", "TOKEN_DEGRADED_SECONDS": "5", "TASK_LEASE_SECONDS": "5"}
     with StadiumProcess(programme="members:4", pace=20) as stadium:
         system = System(stadium, SOURCE_CREDENTIALS=f"crexpro={CREDENTIAL}", **patience)
@@ -59,13 +59,13 @@ def calm(system: System) -> Iterator[None]:
 
 
 def token_alerts(system: System) -> list[bool]:
-    """Of each alert about the site's tokens whether it stands."""
+    """Returns for each alert about the site's tokens whether it is open."""
     rows = system.database.rows("SELECT closed_at FROM monitoring_alert WHERE key = %s ORDER BY id", "token:crexpro")
     return [closed_at is None for (closed_at,) in rows]
 
 
 @pytest.mark.requirement("US2.3", "FR-018")
-def test_tokens_that_end_and_are_revoked_while_matches_are_live(system: System, recovered: Recovered) -> None:
+def test_tokens_that_expire_and_are_revoked_during_matches(system: System, recovered: Recovered) -> None:
     live = [match.ref_id for match in system.live()]
     began_at = time.time()
     system.stadium.clear()
@@ -78,7 +78,7 @@ def test_tokens_that_end_and_are_revoked_while_matches_are_live(system: System, 
     recovered("all tokens revoked", system.await_updates(live, since=revoked_at, seconds=20))
     asked = system.stadium.requests()["sites"]["crexpro"]["targets"]
     assert asked["token"] >= 5
-    assert system.count_tasks("charged_attempts > 0", since=began_at) == 0  # the source is not blamed for it
+    assert system.count_tasks("charged_attempts > 0", since=began_at) == 0  # the source is not charged for it
     system.assert_is_true()
 
 

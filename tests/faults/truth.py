@@ -1,4 +1,4 @@
-"""What is stored, held against what the stadium knows to have happened. Meant for a stadium whose play is frozen."""
+"""Compares stored data with the stadium's ground truth. Meant for a stadium with a stopped clock."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PHASES = {
     "second_half": "play",
     "abandoned": "finished",
 }
-# The headline of a running half is no happening: it changes and goes.
+# The entry of a running half is no event: it changes and is removed.
 HEADLINES = frozenset({"period:45:First half", "period:90:Second half"})
 
 
 def differences(database: Database, stadium: StadiumProcess) -> list[str]:
-    """Everything in which the stored matches differ from the truth now; empty when nothing was lost or doubled."""
+    """Returns all differences between the stored matches and the truth; empty if nothing was lost or doubled."""
     stored = matches(database)
     rows = Counter(one.name for one in stored)
     found = [f"{name} has {count} rows" for name, count in rows.items() if count > 1]
@@ -31,14 +31,14 @@ def differences(database: Database, stadium: StadiumProcess) -> list[str]:
             found.append(f"{name} has no row")
     for match in stored:
         truth = stadium.truth(match.site, match.key)
-        if match.site == next(iter(truth["sites"])):  # its other sites are late and use other texts
+        if match.site == next(iter(truth["sites"])):  # other sites are late and use other texts
             words = (*_of_state(match, truth), *_of_events(database, match, truth))
             found += [f"{match.name}: {one}" for one in words]
     return found + _served_twice(database)
 
 
 def _served_twice(database: Database) -> list[str]:
-    """Happenings that consumers got from two sources as two events."""
+    """Returns events that were served twice, once from each of two sources."""
     rows = database.rows(
         """SELECT match_id, slot, COUNT(DISTINCT CASE WHEN public_id = '' THEN event_id ELSE public_id END)
            FROM scraping_matchevent WHERE is_served AND slot <> '' GROUP BY match_id, slot"""
@@ -50,8 +50,9 @@ def _of_state(match: StoredMatch, truth: dict[str, Any]) -> list[str]:
     state = match.payload
     if not state:
         return ["was never read"]
-    if _named_first(state["teams"]) == truth["teams"]["team_b"]["name"]:  # as another site has them, which came first
-        truth = {**truth, **{name: _turned(truth[name]) for name in ("teams", "score")}}
+    # in the order of another site, which was read first
+    if _named_first(state["teams"]) == truth["teams"]["team_b"]["name"]:
+        truth = {**truth, **{name: _swapped(truth[name]) for name in ("teams", "score")}}
     pairs: dict[str, tuple[Any, Any]] = {
         "status": (state["status"], truth["status"]),
         "phase": (state["phase"], PHASES.get(truth["phase"], truth["phase"])),
@@ -68,7 +69,7 @@ def _named_first(teams: dict[str, Any]) -> str:
     return str(teams["team_a"]["name"])
 
 
-def _turned(sides: dict[str, Any]) -> dict[str, Any]:
+def _swapped(sides: dict[str, Any]) -> dict[str, Any]:
     return {"team_a": sides["team_b"], "team_b": sides["team_a"]}
 
 
@@ -101,10 +102,10 @@ def _some(ids: Any) -> str:
 
 
 def holes_in_history(database: Database) -> list[str]:
-    """Matches whose snapshots are not numbered 1, 2, 3 ... up to the match's own number."""
+    """Returns matches whose snapshots are not numbered without gaps from 1 to the sequence of the match."""
     sql = """
         SELECT m.id, m.sequence, COUNT(s.id), COALESCE(MAX(s.sequence), 0)
-        FROM scraping_match m LEFT JOIN scraping_snapshot s ON s.match_id = m.id
+        FROM matches m LEFT JOIN live_match_data s ON s.match_id = m.id
         GROUP BY m.id, m.sequence
     """
     return [
@@ -115,10 +116,10 @@ def holes_in_history(database: Database) -> list[str]:
 
 
 def steps_back(database: Database) -> list[str]:
-    """Cricket matches that showed fewer runs than they had shown before: nothing in the programme takes runs back."""
+    """Returns cricket matches whose runs decreased; they never do in the programme."""
     sql = """
-        SELECT n.match_id, n.sequence, n.payload FROM scraping_snapshot n
-        JOIN scraping_match m ON m.id = n.match_id WHERE m.sport = 'cricket' ORDER BY n.match_id, n.sequence
+        SELECT n.match_id, n.sequence, n.payload FROM live_match_data n
+        JOIN matches m ON m.id = n.match_id WHERE m.sport = 'cricket' ORDER BY n.match_id, n.sequence
     """
     shown = [(match, number, _runs(document(payload))) for match, number, payload in database.rows(sql)]
     return [

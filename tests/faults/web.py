@@ -41,13 +41,13 @@ class Web:
         self.seen: Counter[int] = Counter()
 
     def look(self, path: str = "/api/v1/matches") -> Any:
-        """Ask as a consumer; the status is counted."""
+        """Sends a request as a consumer and counts the status."""
         status, body = self.get(path, token=self._token)
         self.seen[status] += 1
         return body
 
     def get(self, path: str, body: Any = None, *, token: str = "") -> tuple[int, Any]:
-        """Status and body; 0 where there was no answer at all within five seconds."""
+        """Returns status and body; status 0 without a response within five seconds."""
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=data)
         request.add_header("Content-Type", "application/json")

@@ -1,4 +1,4 @@
-"""Waits for what a system under fault must come to, and holds what it has stored against the truth."""
+"""Waits for the recovery of a system under fault, and compares its stored data with the ground truth."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SETTLE_SECONDS = 90.0
 
 
 class Witness:
-    """Sees a system from outside: its database and the stadium it reads."""
+    """Observes a system from outside: its database and its stadium."""
 
     def __init__(self, database: Database, stadium: StadiumProcess) -> None:
         self.database, self.stadium = database, stadium
 
     def logs(self) -> str:
-        """What to show when a wait was in vain."""
+        """Returns the logs to show when a wait times out."""
         return ""
 
     def matches(self) -> list[StoredMatch]:
@@ -33,16 +33,16 @@ class Witness:
 
     def tasks_held_by(self, worker_id: str) -> list[tuple[int, int]]:
         """Returns task and ref of the polls that a worker runs. Other tasks, such as line-ups, update no match."""
-        sql = "SELECT id, ref_id FROM scraping_scrapetask WHERE state = %s AND worker_id = %s AND resource = %s"
+        sql = "SELECT id, ref_id FROM scrape_tasks WHERE state = %s AND worker_id = %s AND resource = %s"
         return [(task, ref) for task, ref in self.database.rows(sql, "EXECUTING", worker_id, Resource.SCORECARD.value)]
 
     def count_tasks(self, where: str, *values: Any, since: float = 0.0) -> int:
-        sql = f"SELECT COUNT(*) FROM scraping_scrapetask WHERE created_at >= %s AND ({where})"
+        sql = f"SELECT COUNT(*) FROM scrape_tasks WHERE created_at >= %s AND ({where})"
         (row,) = self.database.rows(sql, as_stored(self.database, since), *values)
         return int(row[0])
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait until every match on show was read and its list of events has no hole."""
+        """Waits until every listed match was read and has no gap in its events."""
 
         def is_settled() -> bool:
             stored = {match.name: match for match in self.matches()}
@@ -52,7 +52,7 @@ class Witness:
         self._wait(is_settled, seconds, "every match read, without holes")
 
     def await_updates(self, refs: list[int], *, since: float, seconds: float) -> float:
-        """Wait until each of these was read again after `since`; how long after it that was."""
+        """Waits until each of these was read after `since`; returns the seconds from `since` to the last one."""
         wanted = set(refs)
         assert wanted, "no match to wait for"
 
@@ -64,7 +64,7 @@ class Witness:
         return time.time() - since
 
     def assert_is_true(self, seconds: float = 45.0) -> None:
-        """Freeze play, let the system catch up, and hold all it has against the truth. Play goes on afterwards."""
+        """Stops the clock, waits for the system, compares its data with the truth, and starts the clock."""
         pace = self.stadium.ask("/control/health")["pace"]
         self.stadium.ask("/control/pace", {"pace": 0})
         frozen_at = time.time()

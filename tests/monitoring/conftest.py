@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from monitoring import views
-from monitoring.health import documents, grading
+from monitoring.health import documents, grade_changes
 from monitoring.objectives import hourly_totals
 from victoryline.lib import availability
 
@@ -14,7 +14,7 @@ from victoryline.lib import availability
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Clears the state that a process keeps between two requests."""
     _forget()
-    monkeypatch.setattr(grading, "_memory", None)
+    monkeypatch.setattr(grade_changes, "_memory", None)
     yield
     _forget()
 

@@ -46,6 +46,10 @@ def make_error(
 ) -> ScrapeError:
     now = now or timezone.now()
     values: dict[str, Any] = {"error_class": "transient", "error_type": "network", "error_message": "timeout"}
+    if match is not None:  # of its scraper's poll, as the worker writes it
+        values["scraper_id"] = (
+            Scraper.objects.filter(ref__match=match, stopped_at=None).values_list("pk", flat=True).first()
+        )
     return ScrapeError.objects.create(match=match, timestamp=now - timedelta(seconds=age), **values | fields)
 
 

@@ -28,7 +28,7 @@ def test_a_rule_names_only_metrics_that_are_served(client, rule):
         assert f"# TYPE {name.removesuffix('_total')}" in served or f"# TYPE {name}" in served, name
 
 
-def test_prometheus_loads_the_rules_and_asks_every_process():
+def test_prometheus_loads_the_rules_and_scrapes_every_process():
     config = yaml.safe_load((FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
     compose = yaml.safe_load((Path(settings.BASE_DIR) / "docker-compose.yml").read_text(encoding="utf-8"))
     targets = {t.split(":")[0] for job in config["scrape_configs"] for s in job["static_configs"] for t in s["targets"]}

@@ -1,4 +1,4 @@
-"""The three flows of the specification's data model, each followed through the database from end to end."""
+"""The three flows of the specification's data model, from end to end through the database."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def health_of(clock: Clock) -> list[str]:
 
 @pytest.mark.requirement("DM-1", "DM-4")
 def test_the_life_of_a_scraper(clock: Clock) -> None:
-    """Started by the first reading, counted, logged, replaced when it has gone silent, stopped with its match."""
+    """A scraper is started by the first reading, counted, logged, replaced when silent, and stopped with its match."""
     ref = make_ref(make_match())
     assert not Scraper.objects.exists()
     assert read(ref, clock, 95).state == TaskState.SUCCESS
@@ -83,8 +83,8 @@ def test_the_life_of_a_scraper(clock: Clock) -> None:
     assert Match.objects.get().lifecycle == "COMPLETED"
 
 
-def test_the_way_of_an_error(clock: Clock) -> None:
-    """Written down, retried later and later, then the breaker; the way back through probes; a good reading resets."""
+def test_an_error_from_failure_to_recovery(clock: Clock) -> None:
+    """An error is stored and retried with growing pauses until the breaker opens; probes close it."""
     ref = make_ref(make_match())
     read(ref, clock, 95)
     clock.forward(2.5)
@@ -121,7 +121,7 @@ def test_the_way_of_an_error(clock: Clock) -> None:
 
 @pytest.mark.requirement("DM-3")
 def test_a_health_check(clock: Clock, client: Client) -> None:
-    """From the scrapers, workers, errors and breakers in the database to one document, and to the metrics."""
+    """Health is computed from scrapers, workers, errors and breakers, as one document and as metrics."""
     ref = make_ref(make_match())
     make_worker("w-1", now=clock.now, memory_bytes=300 * MEGABYTE)
     read(ref, clock, 95)
@@ -146,7 +146,7 @@ def test_a_health_check(clock: Clock, client: Client) -> None:
 
 
 @pytest.mark.requirement("BX-8")
-def test_a_pause_ends_by_itself_and_is_judged(clock: Clock) -> None:
+def test_a_pause_ends_by_itself_and_is_evaluated(clock: Clock) -> None:
     ref = make_ref(make_match())
     read(ref, clock, 95)
     until = clock.now + timedelta(seconds=300)

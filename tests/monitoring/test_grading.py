@@ -7,14 +7,17 @@ from datetime import datetime, timedelta
 import pytest
 
 from monitoring import audit
-from monitoring.health import grading
+from monitoring.alerts.registry import raise_alert
+from monitoring.health import grade_changes, grading
 from monitoring.health.evaluation import Evaluation
-from monitoring.health.grading import Freshness, GradeState, Recovery, grade, update_grade
-from monitoring.models import Alert, AuditOutcome, Grade, GradeChange
+from monitoring.health.grade_changes import update_grade
+from monitoring.health.grading import Freshness, GradeState, Recovery, Trouble, grade
+from monitoring.models import Alert, AuditOutcome, Grade, GradeChange, Severity
+from monitoring.queries import LiveMatch
 from monitoring.recovery_outcomes import evaluate_recoveries
-from scraping.models import Match, MatchRef, TaskState
+from scraping.models import Match, MatchRef, Scraper, TaskState
 from tests.factories import NOW
-from tests.monitoring.rows import make_task, make_watched
+from tests.monitoring.rows import make_task, make_watched, make_worker
 
 H, D, F, R = Grade.HEALTHY, Grade.DEGRADED, Grade.FAILING, Grade.RECOVERING
 FRESH = Freshness(2, 4, 5, 10)
@@ -30,6 +33,11 @@ ANOTHER = Recovery(age_seconds=30, has_succeeded=False, seconds_since_failed=600
 
 def seen(now: datetime) -> GradeState:
     return Evaluation(now).grade
+
+
+def read_again(now: datetime) -> None:
+    Match.objects.update(last_scraper_update=now)
+    Scraper.objects.update(last_update_time=now)
 
 
 @pytest.mark.requirement("SO-5", "SO-9")
@@ -113,31 +121,95 @@ def test_a_late_interval_resets_the_count() -> None:
     standing = GradeState(D)
     for freshness in (FRESH, P95_LATE, FRESH):
         standing = grade(standing, freshness, 0)
-    assert standing == GradeState(D, 1, "1 of 10 live matches is 60 s old or older")
+    assert standing == GradeState(D, 1, "data is fresh again")
 
 
 def test_freshness_of_ages() -> None:
-    assert Freshness.of([4.0, 1.0, 3.0, 2.0]) == Freshness(2.0, 4.0, 4.0, 4)
-    assert Freshness.of([60.0, 1.0]).late == 1
+    matches = [LiveMatch(number, f"Match {number}", age) for number, age in enumerate((4.0, 1.0, 3.0, 2.0))]
+    assert Freshness.of(matches) == Freshness(2.0, 4.0, 4.0, 4, 0, matches[0])
+    assert Freshness.of([LiveMatch(1, "A", 60.0), LiveMatch(2, "B", 1.0)]).late == 1
     assert Freshness.of([]) == Freshness()
+
+
+@pytest.mark.requirement("SO-9")
+def test_reasons_say_how_things_are_now() -> None:
+    old, fresh = Freshness.of([LiveMatch(7, "A vs B", 127.0)]), Freshness.of([LiveMatch(7, "A vs B", 1.0)])
+    failing = grade(GradeState(H), old, 0)
+    assert failing == GradeState(F, 0, "A vs B is 127 s old")
+    assert grade(GradeState(R, 1, "data is fresh again"), old, 0) == failing
+    begun = grade(failing, old, 0, BEGUN)
+    assert begun == GradeState(R, 0, "recovery is under way: A vs B is 127 s old")
+    assert grade(begun, fresh, 0, BEGUN).reason == "recovery is under way: nothing was read since"
+    assert grade(GradeState(D, 0, "1 of 1 live match is 60 s old"), fresh, 0).reason == "data is fresh again"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "expected"),
+    [(Trouble(failing="no worker is alive"), F), (Trouble(degraded="1 live match is paused"), D), (Trouble(), H)],
+)
+def test_other_trouble_counts_as_old_data_does(trouble: Trouble, expected: Grade) -> None:
+    state = grade(GradeState(H), FRESH, 0, trouble=trouble)
+    assert state.grade is expected
+    assert state.reason in (trouble.failing or trouble.degraded)
+
+
+@pytest.fixture
+def worker() -> None:
+    """At work at all times of a test."""
+    make_worker(now=NOW + timedelta(days=1))
 
 
 @pytest.mark.django_db
 @pytest.mark.both
+@pytest.mark.usefixtures("worker")
 class TestStep:
     def test_writes_a_change_once_and_alerts(self) -> None:
         make_watched(now=NOW, age=200)
         assert update_grade(NOW) == 1
         assert update_grade(NOW + timedelta(seconds=15)) == 0
         change = GradeChange.objects.get()
-        assert (change.from_grade, change.to_grade, change.reason) == (H, F, "the stalest live match is 200 s old")
-        assert Alert.objects.get(key="grade").severity == "critical"
+        expected = (H, F, "India vs Australia is 200 s old", Match.objects.get())
+        assert (change.from_grade, change.to_grade, change.reason, change.match) == expected
+        alert = Alert.objects.get(key="grade")
+        assert (alert.severity, alert.summary) == ("critical", "The system is FAILING: India vs Australia is 215 s old")
 
-    def test_returns_to_healthy_and_closes_the_alert(self) -> None:
+    @pytest.mark.requirement("SO-9")
+    def test_every_change_names_the_match_that_caused_it(self) -> None:
         match, ref, _ = make_watched(now=NOW, age=200)
         update_grade(NOW)
+        for seconds in (15, 30, 45):
+            at = NOW + timedelta(seconds=seconds)
+            read_again(at)
+            make_watched(now=at, age=3)
+            make_task(ref, now=at, state=TaskState.SUCCESS)
+            update_grade(at)
+        changes = GradeChange.objects.order_by("pk").values_list("to_grade", "match", "reason")
+        assert list(changes) == [
+            (F, match.pk, "India vs Australia is 200 s old"),
+            (R, match.pk, "data is fresh again (India vs Australia)"),
+            (H, match.pk, "data is fresh (India vs Australia)"),
+        ]
+
+    def test_a_critical_alert_is_never_below_a_healthy_grade(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        summary = "The page of A vs B has changed: no score at https://crex.example"
+        raise_alert("layout:x", Severity.CRITICAL, summary, {"match_id": match.pk}, NOW)
+        assert seen(NOW) == GradeState(D, 0, "The page of A vs B has changed")
+        assert update_grade(NOW) == 1
+        change = GradeChange.objects.get()
+        assert (change.to_grade, change.match) == (D, match)
+
+    def test_the_alert_of_a_silent_match_counts_no_more_when_it_was_read(self) -> None:
+        match, _, _ = make_watched(now=NOW, age=1)
+        raise_alert(f"stale:{match.pk}", Severity.CRITICAL, "old", {"match_id": match.pk, "silent_seconds": 310}, NOW)
+        assert Evaluation(NOW).alerts == []
+        assert seen(NOW).grade is H
+
+    def test_returns_to_healthy_and_closes_the_alert(self) -> None:
+        _, ref, _ = make_watched(now=NOW, age=200)
+        update_grade(NOW)
         later = NOW + timedelta(seconds=15)
-        Match.objects.filter(pk=match.pk).update(last_scraper_update=later)
+        read_again(later)
         make_task(ref, now=later, state=TaskState.SUCCESS)
         update_grade(later)
         update_grade(later + timedelta(seconds=15))
@@ -155,9 +227,10 @@ class TestStep:
         assert seen(NOW).grade is F
         assert not GradeChange.objects.exists()
 
-    def test_ignores_paused_matches(self) -> None:
-        make_watched(now=NOW, age=900, lifecycle="PAUSED", pause_until=NOW + timedelta(minutes=5))
-        assert update_grade(NOW) == 0
+    def test_the_age_of_a_paused_match_does_not_count_but_its_pause_does(self) -> None:
+        make_watched(now=NOW, lifecycle="PAUSED", pause_until=NOW + timedelta(minutes=5), last_scraper_update=NOW)
+        Match.objects.update(last_scraper_update=NOW - timedelta(seconds=900))
+        assert seen(NOW) == GradeState(D, 0, "1 live match is paused: India vs Australia")
 
     @pytest.mark.requirement("SO-6", "BX-11")
     @pytest.mark.parametrize(
@@ -181,19 +254,19 @@ class TestStep:
 
     @pytest.mark.requirement("SO-9")
     def test_degraded_ends_after_two_calm_intervals(self) -> None:
-        match, ref, _ = make_watched(now=NOW, age=70)
+        _, ref, _ = make_watched(now=NOW, age=70)
         assert update_grade(NOW) == 1
         changed = []
         for seconds in (15, 30, 45):
             at = NOW + timedelta(seconds=seconds)
-            Match.objects.filter(pk=match.pk).update(last_scraper_update=at)
+            read_again(at)
             make_task(ref, now=at, state=TaskState.SUCCESS)
             changed.append(update_grade(at))
         assert changed == [0, 1, 0]
 
     def test_a_new_leader_counts_calm_intervals_from_zero(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calm_since_degraded(at=15)
-        monkeypatch.setattr(grading, "_memory", None)  # what a process that has just begun to lead remembers
+        monkeypatch.setattr(grade_changes, "_memory", None)  # the state of a process that has just begun to lead
         assert [self.calm_since_degraded(at=30), self.calm_since_degraded(at=45)] == [0, 1]
 
     def test_old_intervals_of_a_leader_do_not_count(self) -> None:
@@ -206,7 +279,7 @@ class TestStep:
             make_watched(now=NOW, age=70)
             update_grade(NOW)
         now = NOW + timedelta(seconds=at)
-        Match.objects.update(last_scraper_update=now)
+        read_again(now)
         make_task(MatchRef.objects.get(), now=now, state=TaskState.SUCCESS)
         return update_grade(now)
 
@@ -220,8 +293,8 @@ class TestStep:
 
     def test_a_reader_sees_that_a_recovery_failed(self) -> None:
         """Also if the scheduler has died; only a scheduler ends an outage."""
-        match, _, _ = make_watched(now=NOW, age=200)
+        make_watched(now=NOW, age=200)
         GradeChange.objects.create(from_grade=F, to_grade=R, at=NOW, reason="recovery is under way")
         assert seen(NOW).grade is F
-        Match.objects.filter(pk=match.pk).update(last_scraper_update=NOW)
+        read_again(NOW)
         assert seen(NOW).grade is R

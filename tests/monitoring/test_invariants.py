@@ -1,4 +1,4 @@
-"""The invariants, each broken on purpose behind the code's back: reported with the row's id, and nothing else is."""
+"""The invariants: each is broken by SQL and reported with the row's id; no other rule reports."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def _dead_letter() -> int:
     note = FailureNote(ErrorClass.BUG, "bug", "it broke", Stage.CAPTURED, match_id=other.match_id)
     with transaction.atomic():
         journal.mark_dead(claimed(task), note, reason="bug after 1 attempt: it broke", now=NOW)
-        ScrapeError.objects.create(task_id=task, timestamp=NOW, error_class="bug", error_type="bug")
+        ScrapeError.objects.create(task_id=task, timestamp=NOW, error_class="bug", error_type="parsing")
     return task
 
 
 def broken(at: datetime = ASKED_AT) -> dict[str, tuple[str, ...]]:
-    """The rows that break a rule, by its invariant and name."""
+    """Returns the rows that break a rule, by its invariant and name."""
     results = check_rules(CheckContext(at))
     return {f"{result.invariant} {result.name}": result.broken for result in results if not result.is_ok}
 
@@ -121,7 +121,7 @@ def unconstrained(table: str, *names: str) -> Iterator[None]:
 
 
 def copy_row(table: str, pk: Any, *, key: str = "id", new_key: Any) -> str:
-    """The statement that puts a second row beside one, the same but for its key."""
+    """Returns a statement that copies a row under another key."""
     with connection.cursor() as cursor:
         description = connection.introspection.get_table_description(cursor, table)
     columns = [f'"{column.name}"' for column in description if column.name != key]
@@ -134,7 +134,7 @@ class TestHealthy:
         assert broken() == {}
 
     def test_old_data_breaks_no_rule(self, world: World) -> None:
-        """A match in play two hours later with its task still open is another matter, and reported as such."""
+        """A live match whose task is still open two hours later is reported by other rules."""
         assert set(broken(NOW + timedelta(hours=2))) == {"I2 open tasks"}
 
 
@@ -151,26 +151,26 @@ class TestData:
     @pytest.mark.parametrize(
         ("rule", "statement"),
         [
-            pytest.param("I3 snapshots", "UPDATE scraping_match SET sequence = 7 WHERE id = %s", id="match ahead"),
+            pytest.param("I3 snapshots", "UPDATE matches SET sequence = 7 WHERE id = %s", id="match ahead"),
             pytest.param(
                 "I3 snapshots",
-                "DELETE FROM scraping_snapshot WHERE sequence = 3 AND match_id = %s",
+                "DELETE FROM live_match_data WHERE sequence = 3 AND match_id = %s",
                 id="newest snapshot lost",
             ),
-            pytest.param("I3 snapshots", "DELETE FROM scraping_snapshot WHERE match_id = %s", id="all snapshots lost"),
+            pytest.param("I3 snapshots", "DELETE FROM live_match_data WHERE match_id = %s", id="all snapshots lost"),
             pytest.param(
                 "I3 snapshots",
-                "UPDATE scraping_snapshot SET checksum = 'x' WHERE sequence = 3 AND match_id = %s",
+                "UPDATE live_match_data SET checksum = 'x' WHERE sequence = 3 AND match_id = %s",
                 id="another checksum",
             ),
             pytest.param(
                 "I3 payloads",
-                "UPDATE scraping_snapshot SET payload = '{}' WHERE sequence = 3 AND match_id = %s",
+                "UPDATE live_match_data SET payload = '{}' WHERE sequence = 3 AND match_id = %s",
                 id="another payload",
             ),
             pytest.param(
                 "I3 payloads",
-                'UPDATE scraping_match SET payload = \'{"status": "live"}\' WHERE id = %s',
+                'UPDATE matches SET payload = \'{"status": "live"}\' WHERE id = %s',
                 id="payload changed by hand",
             ),
             pytest.param(
@@ -178,17 +178,18 @@ class TestData:
             ),
             pytest.param(
                 "I3 readings",
-                "UPDATE scraping_match SET last_scraper_update = NULL WHERE id = %s",
+                "UPDATE matches SET last_scraper_update = NULL WHERE id = %s",
                 id="match without the reading",
             ),
             pytest.param(
                 "I3 successes",
-                "UPDATE scraping_matchref SET captured_at = NULL WHERE match_id = %s",
-                id="task done, data not there",
+                "UPDATE match_external_refs SET captured_at = NULL WHERE match_id = %s",
+                id="task done, data missing",
             ),
             pytest.param(
                 "I3 origins",
-                "UPDATE scraping_snapshot SET created_at = '2026-01-10 12:00:09Z' WHERE sequence = 2 AND match_id = %s",
+                "UPDATE live_match_data SET task_finished_at = '2026-01-10 12:00:09Z' "
+                "WHERE sequence = 2 AND match_id = %s",
                 id="task of it lost",
             ),
             pytest.param(
@@ -203,7 +204,7 @@ class TestData:
             ),
             pytest.param(
                 "I5 history",
-                "DELETE FROM scraping_snapshot WHERE sequence = 2 AND match_id = %s",
+                "DELETE FROM live_match_data WHERE sequence = 2 AND match_id = %s",
                 id="a snapshot in the middle lost",
             ),
         ],
@@ -232,7 +233,7 @@ class TestData:
 
 class TestJournal:
     def test_an_unclaimed_task(self, world: World) -> None:
-        world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
+        world.sql("UPDATE scrape_tasks SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         found = broken()
         assert found == {"I2 open tasks": (f"task {world.open} (scorecard) is overdue for 7220 s, never hinted",)}
 
@@ -259,45 +260,43 @@ class TestJournal:
         ids=["paused", "source switched off", "breaker open", "source's breaker open", "source's breaker forced open"],
     )
     def test_a_valid_reason_to_wait(self, world: World, reason: Vandal) -> None:
-        world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
+        world.sql("UPDATE scrape_tasks SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         reason(world)
         assert broken() == {}
 
     @pytest.mark.parametrize("due", [LONG_AGO, None], ids=["due long ago", "no time at all"])
     def test_a_match_without_an_open_task(self, world: World, due: datetime | None) -> None:
         ScrapeTask.objects.filter(pk=world.open).delete()
-        world.sql("UPDATE scraping_matchref SET next_poll_at = %s WHERE id = %s", due, world.ref.pk)
+        world.sql("UPDATE match_external_refs SET next_poll_at = %s WHERE id = %s", due, world.ref.pk)
         found = broken()
         assert set(found) == {"I2 due matches"}
         assert str(world.ref.pk) in found["I2 due matches"][0]
 
     def test_a_source_at_its_limit_is_a_valid_reason(self, world: World) -> None:
         ScrapeTask.objects.filter(pk=world.open).delete()
-        world.sql("UPDATE scraping_matchref SET next_poll_at = %s WHERE id = %s", LONG_AGO, world.ref.pk)
+        world.sql("UPDATE match_external_refs SET next_poll_at = %s WHERE id = %s", LONG_AGO, world.ref.pk)
         Source.objects.update(max_concurrency=1)
         world.task(resource="discovery")
         assert broken() == {}
 
     def test_an_expired_lease(self, world: World) -> None:
         claimed(world.open, at=later(6))
-        world.sql("UPDATE scraping_scrapetask SET lease_until = %s WHERE id = %s", LONG_AGO, world.open)
+        world.sql("UPDATE scrape_tasks SET lease_until = %s WHERE id = %s", LONG_AGO, world.open)
         assert set(broken()) == {"I2 leases"}
 
     def test_an_executing_task_without_a_lease(self, world: World) -> None:
-        with unconstrained("scraping_scrapetask", "task_executing_is_leased"):
-            world.sql(
-                "UPDATE scraping_scrapetask SET state = 'EXECUTING', started_at = %s WHERE id = %s", NOW, world.open
-            )
+        with unconstrained("scrape_tasks", "task_executing_is_leased"):
+            world.sql("UPDATE scrape_tasks SET state = 'EXECUTING', started_at = %s WHERE id = %s", NOW, world.open)
             found = broken()
         assert found["I2 leases"] == (f"task {world.open} is executed by '' and it has no lease",)
 
     def test_an_attempt_that_was_not_fenced(self, world: World) -> None:
-        world.sql("UPDATE scraping_scrapetask SET attempt = 3 WHERE id = %s", world.open)
+        world.sql("UPDATE scrape_tasks SET attempt = 3 WHERE id = %s", world.open)
         assert broken() == {"I4 fences": (f"task {world.open} is in attempt 3 with fence 0: a claim was not fenced",)}
 
     def test_a_success_before_its_last_stage(self, world: World) -> None:
         task = ScrapeTask.objects.filter(state=TaskState.SUCCESS).latest("pk").pk
-        world.sql("UPDATE scraping_scrapetask SET stage = 'CAPTURED' WHERE id = %s", task)
+        world.sql("UPDATE scrape_tasks SET stage = 'CAPTURED' WHERE id = %s", task)
         assert broken() == {"I6 successes": (f"task {task} is SUCCESS and only reached CAPTURED",)}
 
     def test_a_dead_letter_without_history(self, world: World) -> None:
@@ -305,8 +304,8 @@ class TestJournal:
         assert broken() == {"I6 dead letters": (f"task {world.dead} is dead and its history does not say how",)}
 
     def test_a_dead_letter_without_reason(self, world: World) -> None:
-        with unconstrained("scraping_scrapetask", "task_dead_has_a_reason"):
-            world.sql("UPDATE scraping_scrapetask SET reason = '' WHERE id = %s", world.dead)
+        with unconstrained("scrape_tasks", "task_dead_has_a_reason"):
+            world.sql("UPDATE scrape_tasks SET reason = '' WHERE id = %s", world.dead)
             assert broken()["I6 dead letters"] == (f"task {world.dead} is dead without a reason",)
 
     def test_a_dead_letter_without_alert(self, world: World) -> None:
@@ -318,14 +317,14 @@ class TestJournal:
     @pytest.mark.parametrize("error_class", ["resource", "store"])
     def test_a_source_charged_for_our_fault(self, world: World, error_class: str) -> None:
         ScrapeError.objects.create(task_id=world.open, timestamp=NOW, error_class=error_class, error_type="browser")
-        world.sql("UPDATE scraping_scrapetask SET charged_attempts = 1 WHERE id = %s", world.open)
+        world.sql("UPDATE scrape_tasks SET charged_attempts = 1 WHERE id = %s", world.open)
         assert broken() == {
             "I7 charges": (f"task {world.open} was charged 1 attempts, and 0 failures were the source's",)
         }
 
     def test_a_source_charged_for_its_own_fault(self, world: World) -> None:
         ScrapeError.objects.create(task_id=world.open, timestamp=NOW, error_class="transient", error_type="network")
-        world.sql("UPDATE scraping_scrapetask SET charged_attempts = 1 WHERE id = %s", world.open)
+        world.sql("UPDATE scrape_tasks SET charged_attempts = 1 WHERE id = %s", world.open)
         assert broken() == {}
 
 
@@ -333,7 +332,7 @@ class TestLeftovers:
     def test_a_breaker_without_probe(self, world: World) -> None:
         ScrapeTask.objects.filter(pk=world.open).delete()
         _open_breaker(world.ref, until=LONG_AGO)
-        world.sql("UPDATE scraping_matchref SET next_poll_at = %s WHERE id = %s", LONG_AGO, world.ref.pk)
+        world.sql("UPDATE match_external_refs SET next_poll_at = %s WHERE id = %s", LONG_AGO, world.ref.pk)
         found = broken()
         assert found["I8 breakers"] == (
             f"breaker {world.ref.key}_scraper should have let a probe through since 10:00:00",
@@ -344,11 +343,11 @@ class TestLeftovers:
             name="crex", source=world.ref.source, state="OPEN", open_until=LONG_AGO, last_state_change=LONG_AGO
         )
         assert broken() == {}, "nothing has waited for it so far"
-        world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
+        world.sql("UPDATE scrape_tasks SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         assert set(broken()) == {"I2 open tasks", "I8 breakers"}
 
     def test_a_half_open_breaker_without_probe(self, world: World) -> None:
-        world.sql("UPDATE scraping_scrapetask SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
+        world.sql("UPDATE scrape_tasks SET run_at = %s WHERE id = %s", LONG_AGO, world.open)
         half_open = Breaker.objects.create(
             name="crex", source=world.ref.source, state="HALF_OPEN", last_state_change=LONG_AGO
         )
@@ -370,7 +369,7 @@ class TestLeftovers:
     def test_a_task_held_by_a_dead_worker(self, world: World) -> None:
         claimed(world.open, worker="host.abcdef-1-000000", at=later(6))
         at = later(120)
-        world.sql("UPDATE scraping_scrapetask SET lease_until = %s WHERE id = %s", later(130), world.open)
+        world.sql("UPDATE scrape_tasks SET lease_until = %s WHERE id = %s", later(130), world.open)
         assert broken(at) == {
             "I9 holders": (
                 f"task {world.open} is held by worker host.abcdef-1-000000, which sends no heartbeat any more",
@@ -378,15 +377,13 @@ class TestLeftovers:
         }
 
     def test_a_stray_evidence_file(self, world: World, settings: Any, tmp_path: Path) -> None:
-        settings.MEDIA_ROOT = tmp_path
-        stray = tmp_path / "evidence" / "2026-01-10" / "page.txt"
+        settings.STORAGE_DIR = tmp_path
+        stray = tmp_path / "error_pages" / "page.html"
         stray.parent.mkdir(parents=True)
         stray.write_text("what was seen")
         os.utime(stray, (LONG_AGO.timestamp(), LONG_AGO.timestamp()))
-        assert broken() == {}, "its transaction may be under way, or it is about to be swept up"
-        assert broken(NOW + timedelta(hours=2))["I9 evidence"] == (
-            "file evidence/2026-01-10/page.txt belongs to no failure",
-        )
+        assert broken() == {}, "its transaction may be open, or it will be removed"
+        assert broken(NOW + timedelta(hours=2))["I9 evidence"] == ("file error_pages/page.html belongs to no failure",)
 
     def test_a_job_item_without_task(self, world: World) -> None:
         job = ScrapeJob.objects.create(kind=JobKind.ROUND, name="round 7", created_at=NOW, discovered_at=NOW)
@@ -414,12 +411,12 @@ class TestLeftovers:
     def test_a_job_that_ended_too_early(self, world: World) -> None:
         job = ScrapeJob.objects.create(kind=JobKind.ROUND, name="round 7", created_at=NOW, discovered_at=NOW)
         JobItem.objects.create(job=job, ref=world.ref, task_id=world.open)
-        world.sql("UPDATE scraping_scrapejob SET finished_at = %s WHERE id = %s", LONG_AGO, job.pk)
+        world.sql("UPDATE scrape_jobs SET finished_at = %s WHERE id = %s", LONG_AGO, job.pk)
         assert broken() == {"I9 jobs": (f"job {job.pk} is finished and has open tasks",)}
 
 
 class TestCommand:
-    """Outside of the world's own times: what is asked now."""
+    """The command uses the present time, not that of the fixture."""
 
     def _run(self, *arguments: str) -> tuple[int, str]:
         out = StringIO()
@@ -490,7 +487,7 @@ def _in_another_thread(work: Callable[[], Any]) -> None:
     thread = threading.Thread(target=run)
     thread.start()
     thread.join(timeout=10)
-    assert not thread.is_alive(), "the view holds writers up"
+    assert not thread.is_alive(), "the view blocks writers"
 
 
 def _open_breaker(ref: MatchRef, *, until: datetime) -> None:

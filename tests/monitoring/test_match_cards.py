@@ -87,7 +87,7 @@ class TestCard:
         (None, "paused until 12:30 UTC, not read yet"),
     ],
 )
-def test_a_paused_match_says_until_when_and_how_old_it_is(read: datetime | None, expected: str) -> None:
+def test_a_paused_match_shows_end_and_age(read: datetime | None, expected: str) -> None:
     until = NOW.replace(hour=12, minute=30)
     match, _, _ = make_watched(now=NOW, lifecycle="PAUSED", pause_until=until, last_scraper_update=read)
     shown = card(match, NOW)

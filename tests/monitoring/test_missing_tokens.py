@@ -1,4 +1,4 @@
-"""A source without a token for too long: one line in the log, one alert, a degraded /health, and an end by itself."""
+"""A source without a token for too long: one log line, one alert, a degraded /health, all ended by the next token."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ def tokens() -> TokensOf:
 
 
 @pytest.fixture
-def look(tokens: TokensOf) -> Callable[[float], None]:
+def check(tokens: TokensOf) -> Callable[[float], None]:
     watch = TokenWatch(tokens, worker_id="w-1")
     return lambda seconds: watch.check(now=later(seconds))
 
 
-Look = Callable[[float], None]
+Check = Callable[[float], None]
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def test_a_short_absence_raises_no_alert(tokens: TokensOf, look: Look) -> None:
+def test_a_short_absence_raises_no_alert(tokens: TokensOf, check: Check) -> None:
     tokens.seconds_missing = {"crexpro": 299}
-    look(0)
+    check(0)
     assert not Alert.objects.exists()
     assert health_document(Evaluation(NOW))["status"] == "healthy"
 
 
 def test_a_long_one_is_logged_once_and_raises_one_alert(
-    tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture
+    tokens: TokensOf, check: Check, caplog: pytest.LogCaptureFixture
 ) -> None:
     tokens.seconds_missing = {"crexpro": 300}
     for seconds in range(0, 61, 3):
-        look(seconds)
+        check(seconds)
     (line,) = errors(caplog)
     assert REASON in line
     assert "SOURCE_CREDENTIALS" in line  # what to do
@@ -83,21 +83,21 @@ def test_a_long_one_is_logged_once_and_raises_one_alert(
     assert "1 source has no token" in document["reason"]
 
 
-def test_a_token_closes_the_alert(tokens: TokensOf, look: Look, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_closes_the_alert(tokens: TokensOf, check: Check, caplog: pytest.LogCaptureFixture) -> None:
     tokens.seconds_missing = {"crexpro": 400}
-    look(0)
+    check(0)
     tokens.seconds_missing = {}
-    look(3)
+    check(3)
     assert Alert.objects.get().closed_at == later(3)
     assert health_document(Evaluation(NOW))["status"] == "healthy"
     tokens.seconds_missing = {"crexpro": 400}
-    look(1000)
+    check(1000)
     assert (Alert.objects.count(), len(errors(caplog))) == (2, 2)
 
 
-def test_one_workers_token_does_not_hide_anothers_lack(tokens: TokensOf, look: Look) -> None:
+def test_one_workers_token_does_not_hide_anothers_lack(tokens: TokensOf, check: Check) -> None:
     tokens.seconds_missing = {"crexpro": 400}
-    look(0)
+    check(0)
     other = TokensOf()
     other.seconds_missing = {"crexpro": 400}
     watch = TokenWatch(other, worker_id="w-2")
@@ -105,14 +105,14 @@ def test_one_workers_token_does_not_hide_anothers_lack(tokens: TokensOf, look: L
     other.seconds_missing = {}
     watch.check(now=later(2))
     assert not Alert.objects.filter(closed_at__isnull=True).exists()
-    look(21)
+    check(21)
     assert Alert.objects.filter(closed_at__isnull=True).count() == 1
 
 
-def test_the_alert_of_a_dead_worker_is_closed(tokens: TokensOf, look: Look) -> None:
+def test_the_alert_of_a_dead_worker_is_closed(tokens: TokensOf, check: Check) -> None:
     tokens.seconds_missing = {"crexpro": 400}
-    look(0)
-    look(60)
+    check(0)
+    check(60)
     assert watch_tokens(later(170)) == 0
     assert watch_tokens(later(181)) == 1
     assert Alert.objects.get().closed_at == later(181)

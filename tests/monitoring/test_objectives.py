@@ -19,7 +19,6 @@ from monitoring.health.log import THINNING, log_health
 from monitoring.models import HealthLog
 from monitoring.objectives import HourlyTotals, Objective, Totals, objectives_of
 from scraping.models import HealthStatus, Scraper
-from tests.factories import make_match
 from tests.monitoring.rows import make_error, make_watched, make_worker
 
 NOW = datetime(2026, 11, 16, 12, 30, tzinfo=UTC)
@@ -34,7 +33,7 @@ def no_kept_totals() -> Iterator[None]:
 
 
 def sample(
-    at: datetime = NOW, *, health: HealthStatus = UP, interval: float = 2.5, age: int = 2, match_id: int | None = None
+    at: datetime = NOW, *, health: HealthStatus = UP, interval: float = 2.5, age: int = 2, match_id: str = ""
 ) -> HealthLog:
     return HealthLog(
         scraper_id=uuid.UUID(int=1),
@@ -90,11 +89,11 @@ class TestTotals:
             assert objectives.totals(NOW - timedelta(hours=1), NOW + timedelta(milliseconds=1)) == counted
 
     def test_counts_one_match_or_each(self) -> None:
-        good, bad = make_match(), make_match()
-        HealthLog.objects.bulk_create([sample(match_id=good.pk), sample(match_id=bad.pk, health=DOWN)])
+        good, bad = "crex_13KM", "crex_14KM"
+        HealthLog.objects.bulk_create([sample(match_id=good), sample(match_id=bad, health=DOWN)])
         window = (NOW - timedelta(hours=1), NOW + timedelta(hours=1))
-        assert objectives.totals(*window, match_id=bad.pk) == Totals(1, 0, 1, 1)
-        assert objectives.by_match(*window) == {good.pk: Totals(1, 1, 1, 1), bad.pk: Totals(1, 0, 1, 1)}
+        assert objectives.totals(*window, keys=[bad]) == Totals(1, 0, 1, 1)
+        assert objectives.by_match(*window) == {good: Totals(1, 1, 1, 1), bad: Totals(1, 0, 1, 1)}
 
 
 class TestHourlyTotals:
@@ -158,8 +157,8 @@ class TestCommand:
         return output.getvalue(), code
 
     def test_prints_results_and_the_matches_that_missed(self) -> None:
-        (match, ref, _), at = make_watched(), timezone.now() - timedelta(minutes=1)
-        HealthLog.objects.bulk_create([sample(at) for _ in range(99)] + [sample(at, health=DOWN, match_id=match.pk)])
+        (_, ref, _), at = make_watched(), timezone.now() - timedelta(minutes=1)
+        HealthLog.objects.bulk_create([sample(at) for _ in range(99)] + [sample(at, health=DOWN, match_id=ref.key)])
         output, code = self.run("--hours", "1")
         assert code == 1
         lines = [line.split() for line in output.splitlines()]
@@ -168,8 +167,8 @@ class TestCommand:
         assert [ref.key, "uptime", "0.000", "%", "99.5", "%", "1", "missed"] in lines
 
     def test_of_one_match(self) -> None:
-        match, ref, _ = make_watched()
-        sample(timezone.now() - timedelta(minutes=1), match_id=match.pk).save()
+        _, ref, _ = make_watched()
+        sample(timezone.now() - timedelta(minutes=1), match_id=ref.key).save()
         output, code = self.run("--match", ref.key)
         assert (code, output.count(" met")) == (0, 2)
 
@@ -186,7 +185,7 @@ class TestLog:
     def test_has_the_specified_fields_a_row_an_active_scraper(self) -> None:
         now = timezone.now()
         make_worker(now=now)
-        match, _, scraper = make_watched(now=now, age=125)
+        match, ref, scraper = make_watched(now=now, age=125)
         make_error(match)
         Scraper.objects.filter(pk=scraper.pk).update(
             error_count=1, last_latency_ms=42, polling_interval=2.5, start_time=now - timedelta(seconds=3600)
@@ -198,7 +197,7 @@ class TestLog:
         assert row == {
             "id": row["id"],
             "scraper_id": scraper.scraper_id,
-            "match_id": match.pk,
+            "match_id": ref.key,
             "timestamp": now,
             "health_status": "degraded",
             "error_count": 1,

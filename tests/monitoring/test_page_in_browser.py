@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """Fails the test for anything the browser complains about. In a context of its own: nothing kept from another."""
+    """A page in a context of its own; errors in the browser's console fail the test."""
     complaints: list[str] = []
     context = browser.new_context()
     opened = context.new_page()
@@ -99,7 +99,7 @@ def test_works_without_script(live_server: LiveServer, browser: Browser) -> None
     context.close()
 
 
-def test_a_paused_match_says_until_when_and_how_old_it_is(live_server: LiveServer, page: Page) -> None:
+def test_a_paused_match_shows_end_and_age(live_server: LiveServer, page: Page) -> None:
     make_watched(age=130, lifecycle="PAUSED", pause_until=timezone.now() + timedelta(minutes=30))
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(live_server.url)

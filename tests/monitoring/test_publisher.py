@@ -19,9 +19,9 @@ from monitoring.health import publisher as publishing
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.publisher import Published, PublishedDocument, Publisher
 from scraping.documents import redis_store
-from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.monitoring.rows import make_watched, make_worker
 from tests.system import wait_for
+from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 from victoryline.lib import availability
 
 

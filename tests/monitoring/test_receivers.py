@@ -15,6 +15,7 @@ from monitoring import audit
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Alert, AuditEntry, AuditOutcome, Severity
 from scraping import signals
+from scraping.browser.host import Replacement
 from scraping.models import Breaker, OrderKind
 from scraping.policies.ladder import Rung
 from scraping.recovery import worker_commands
@@ -108,7 +109,7 @@ class TestSilence:
 @pytest.mark.requirement("BX-11")
 class TestOrders:
     @pytest.mark.parametrize(
-        ("kind", "action"), [("recycle_browser", "browser_recycle"), ("fresh_session", "fresh_session")]
+        ("kind", "action"), [("recycle_browser", "manual_trigger"), ("fresh_session", "context_pool_reset")]
     )
     def test_one_entry_names_the_operator(self, kind: str, action: str) -> None:
         what = {"worker_id": "w1", "kind": kind, "actor": "Ann", "reason": "it hangs", "outcome": "done"}
@@ -117,6 +118,19 @@ class TestOrders:
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.outcome) == (action, "Ann", "pending")
         assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
+
+    @pytest.mark.requirement("SO-6", "SO-15")
+    @pytest.mark.parametrize(("actor", "action"), [("Ann", "manual_trigger"), ("scheduler", "browser_recycle")])
+    def test_a_recycled_browser_has_its_figures_before_and_after(self, actor: str, action: str) -> None:
+        order = worker_commands.issue(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="slow", actor=actor, now=NOW)
+        assert order is not None
+        replacement = Replacement("slow", 2.0, 2, pids_before=14, pids_after=8, uptime_seconds=21_672, pages=97)
+        done = NOW + timedelta(seconds=3)
+        worker_commands.finish(order, outcome="browser 2", now=done, figures=replacement.as_metadata())
+        entry = AuditEntry.objects.get()
+        assert (entry.action_type, entry.actor, entry.trigger_condition) == (action, actor, "slow")
+        figures = {"pids_before": 14, "pids_after": 8, "browser_uptime_hours": 6.02, "task_count": 97}
+        assert {name: entry.metadata[name] for name in figures} == figures
 
     def test_a_command_that_no_worker_took_has_failed_and_is_recorded_once(self) -> None:
         order = worker_commands.issue(
@@ -127,7 +141,7 @@ class TestOrders:
         assert [worker_commands.close_untaken(late), worker_commands.close_untaken(late)] == [1, 0]
         assert not worker_commands.finish(order, outcome="browser 2 took its place", now=late), "its end is known"
         entry = AuditEntry.objects.get()
-        assert (entry.action_type, entry.actor, entry.outcome) == ("browser_recycle", "Ann", "failed")
+        assert (entry.action_type, entry.actor, entry.outcome) == ("manual_trigger", "Ann", "failed")
         assert entry.metadata["came_of_it"] == "not taken in time"
         assert audit.last_recovery_at(since=NOW) is None, "nothing was done that could have helped"
 
@@ -180,7 +194,7 @@ class TestAlerts:
 
 def test_a_failing_receiver_does_not_break_the_sender(caplog: pytest.LogCaptureFixture) -> None:
     send(signals.task_died, task_id=1)  # match_id is missing: a mistake of the sender
-    assert "Receiver record_death failed" in caplog.text
+    assert "Receiver raise_dead_task failed" in caplog.text
     assert AuditEntry.objects.count() == 0  # the connection is still good for the sender's own work
     assert connection.is_usable()
 

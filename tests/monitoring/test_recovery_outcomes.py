@@ -40,18 +40,18 @@ def source(
 @pytest.mark.parametrize(
     ("sources", "fields", "about", "after", "expected"),
     [
-        pytest.param([source(read=-5)], {}, "", 30, None, id="not read of, still time"),
-        pytest.param([source(read=-5)], {}, "", 120, F, id="not read of in its time"),
-        pytest.param([source()], {}, "", 120, F, id="never read of"),
-        pytest.param([source(read=4)], {}, "", 5, S, id="read of again"),
-        pytest.param([source(read=0)], {}, "", 120, F, id="read of before the action took place"),
-        pytest.param([source(read=4, is_slowed=True)], {}, "", 5, None, id="read of, and slowed"),
+        pytest.param([source(read=-5)], {}, "", 30, None, id="not read yet"),
+        pytest.param([source(read=-5)], {}, "", 120, F, id="not read in time"),
+        pytest.param([source()], {}, "", 120, F, id="never read"),
+        pytest.param([source(read=4)], {}, "", 5, S, id="read again"),
+        pytest.param([source(read=0)], {}, "", 120, F, id="read before the action"),
+        pytest.param([source(read=4, is_slowed=True)], {}, "", 5, None, id="read, and slowed"),
         pytest.param([source(read=4, is_slowed=True)], {}, "", 120, P, id="still slowed"),
         pytest.param([source(read=-9), source("b", read=4, is_fallback=True)], {}, "", 5, None, id="called in"),
         pytest.param([source(read=-9), source("b", read=4, is_fallback=True)], {}, "", 120, P, id="only called in"),
-        pytest.param([source(read=-9), source("b", read=4)], {}, "crex", 120, P, id="only from another than meant"),
-        pytest.param([source(read=4), source("b", read=-9)], {}, "crex", 5, S, id="from the one that was meant"),
-        pytest.param([source(read=-9), source("b", read=4)], {}, "", 5, S, id="from any where none is meant"),
+        pytest.param([source(read=-9), source("b", read=4)], {}, "crex", 120, P, id="read at another source only"),
+        pytest.param([source(read=4), source("b", read=-9)], {}, "crex", 5, S, id="read at the named source"),
+        pytest.param([source(read=-9), source("b", read=4)], {}, "", 5, S, id="read at any source, none named"),
         pytest.param([source(read=4)], {"lifecycle": "PAUSED"}, "", 5, None, id="paused"),
         pytest.param([source(read=-9)], {"lifecycle": "PAUSED"}, "", 120, P, id="still paused"),
         pytest.param([source(read=-9)], {"lifecycle": "COMPLETED"}, "", 1, S, id="the match has ended"),
@@ -109,7 +109,7 @@ def act(match: Match | None = None, action: str = audit.SOFT_RESTART, **more: An
     return audit.record(action_type=action, match_id=match.pk if match else None, **values | more)
 
 
-def judged(entry: AuditEntry) -> AuditEntry:
+def evaluated(entry: AuditEntry) -> AuditEntry:
     entry.refresh_from_db()
     return entry
 
@@ -127,7 +127,7 @@ class TestStep:
         MatchRef.objects.update(captured_at=later(7))
         Match.objects.update(last_scraper_update=later(7), scraper_status="active", silence_rung=0)
         assert evaluate_recoveries(later(10)) == 1
-        entry = judged(entry)
+        entry = evaluated(entry)
         assert (entry.outcome, entry.duration_seconds, entry.judged_at) == ("success", 7.0, later(10))
         assert (entry.after["age_s"], entry.after["rung"], entry.after["scraper_status"]) == (3.0, 0, "active")
         assert evaluate_recoveries(later(15)) == 0, "once is enough"
@@ -136,7 +136,7 @@ class TestStep:
         match, _, _ = make_watched(now=NOW, age=310)
         entry = act(match, "silence_session")
         assert [evaluate_recoveries(later(seconds)) for seconds in (60, 119, 120)] == [0, 0, 1]
-        entry = judged(entry)
+        entry = evaluated(entry)
         assert (entry.outcome, entry.after["age_s"], entry.duration_seconds) == ("failed", 430.0, 0.0)
 
     def test_a_recycled_browser_is_evaluated_by_the_grade(self) -> None:
@@ -149,7 +149,7 @@ class TestStep:
         GradeChange.objects.create(from_grade="FAILING", to_grade="HEALTHY", at=later(30), reason="fresh")
         Match.objects.update(last_scraper_update=later(29))
         assert evaluate_recoveries(later(35)) == 1
-        entry = judged(entry)
+        entry = evaluated(entry)
         assert (entry.outcome, entry.duration_seconds, entry.after["grade"]) == ("success", 35.0, "HEALTHY")
 
     def test_a_retry_is_evaluated_by_its_task(self) -> None:
@@ -159,7 +159,7 @@ class TestStep:
         assert evaluate_recoveries(later(5)) == 0
         ScrapeTask.objects.update(state=TaskState.SUCCESS, finished_at=later(6))
         assert evaluate_recoveries(later(10)) == 1
-        assert (judged(entry).outcome, judged(entry).duration_seconds) == ("success", 6.0)
+        assert (evaluated(entry).outcome, evaluated(entry).duration_seconds) == ("success", 6.0)
 
     def test_the_entry_of_a_deleted_match_is_closed(self) -> None:
         match, _, _ = make_watched(now=NOW)
@@ -167,7 +167,7 @@ class TestStep:
         AuditEntry.objects.update(match=None)
         Match.objects.all().delete()
         assert evaluate_recoveries(later(120)) == 1
-        assert judged(entry).outcome != "pending"
+        assert evaluated(entry).outcome != "pending"
 
     def test_two_leaders_write_one_result(self) -> None:
         match, _, _ = make_watched(now=NOW, age=310)

@@ -20,6 +20,8 @@ IDLE = {"matches_to_watch": 0, "active_scrapers": 0, "workers": 0, "errors_last_
         pytest.param(CALM | {"errors_last_minute": 5}, SystemStatus.DEGRADED, id="5 errors a minute"),
         pytest.param(CALM | {"errors_last_minute": 10}, SystemStatus.DEGRADED, id="10 errors a minute"),
         pytest.param(CALM | {"errors_last_minute": 11}, SystemStatus.DOWN, id="11 errors a minute"),
+        pytest.param(CALM | {"errors_last_minute": 15, "polls_last_minute": 300}, SystemStatus.DEGRADED, id="5 %"),
+        pytest.param(CALM | {"errors_last_minute": 16, "polls_last_minute": 300}, SystemStatus.DOWN, id="over 5 %"),
         pytest.param(CALM | {"unhealthy_scrapers": 1}, SystemStatus.DEGRADED, id="one scraper stale"),
         pytest.param(CALM | {"unhealthy_scrapers": 5}, SystemStatus.DEGRADED, id="all scrapers stale"),
         pytest.param(CALM | {"paused_live_matches": 1}, SystemStatus.DEGRADED, id="a live match paused"),
@@ -38,4 +40,6 @@ def test_status(inputs: dict[str, int], status: SystemStatus) -> None:
 
 def test_uses_singular_and_plural() -> None:
     assert system_status(**(CALM | {"paused_live_matches": 1})).reasons == ("1 live match is paused",)
+    named = system_status(**CALM | {"errors_last_minute": 6}, names={"errors_last_minute": "India vs Australia"})
+    assert named.reasons == ("6 errors in the last minute: India vs Australia",)
     assert system_status(**(CALM | {"paused_live_matches": 2})).reasons == ("2 live matches are paused",)

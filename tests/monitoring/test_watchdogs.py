@@ -152,12 +152,12 @@ class TestErrorRate:
     def test_alerts_above_ten_errors_a_minute_with_their_types(self, caplog: pytest.LogCaptureFixture) -> None:
         match, _, _ = make_watched(now=NOW)
         for number in range(11):
-            make_error(match, now=NOW, error_type="network" if number < 8 else "timeout")
+            make_error(match, now=NOW, error_type="network" if number < 8 else "parsing")
         assert watch_error_rate(NOW) == 1
         error = next(line for line in caplog.records if getattr(line, "action", "") == "error_rate")
         assert error.levelno == logging.ERROR
-        assert "network 8, timeout 3" in error.getMessage()
-        assert Alert.objects.get().detail["error_types"] == {"network": 8, "timeout": 3}
+        assert "network 8, parsing 3" in error.getMessage()
+        assert Alert.objects.get().detail["error_types"] == {"network": 8, "parsing": 3}
 
     def test_ten_are_not_too_many(self) -> None:
         match, _, _ = make_watched(now=NOW)
@@ -192,6 +192,14 @@ class TestWorkers:
         watch_workers(NOW)
         assert Alert.objects.get().closed_at == NOW
 
+    def test_closes_the_alert_when_no_live_match_is_left(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        watch_workers(NOW)
+        match.status = "completed"
+        match.save()
+        assert watch_workers(NOW) == 0
+        assert Alert.objects.get().closed_at == NOW
+
     def test_raises_no_alert_without_live_matches(self) -> None:
         assert watch_workers(NOW) == 0
 
@@ -199,10 +207,10 @@ class TestWorkers:
 @pytest.mark.requirement("DM-4")
 def test_health_log_has_a_row_for_each_active_scraper() -> None:
     make_worker(now=NOW)
-    match, _, scraper = make_watched(now=NOW, age=7)
+    _, ref, scraper = make_watched(now=NOW, age=7)
     assert log_health(NOW) == 1
     row = HealthLog.objects.get()
-    assert (row.scraper_id, row.match_id, row.timestamp) == (scraper.pk, match.pk, NOW)
+    assert (row.scraper_id, row.match_id, row.timestamp) == (scraper.pk, ref.key, NOW)
     assert (row.health_status, row.error_count, row.last_update_age_seconds, row.uptime_seconds) == (
         "healthy",
         0,

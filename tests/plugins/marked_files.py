@@ -1,7 +1,6 @@
-"""`--marked both,scaled`: only test files in whose text one of these marks stands are opened at all.
-
-A phase of `make test` wants the tests of a few files; to import all the others and rewrite their assertions took longer
-than many tests do. `-m` decides as ever. A run that opens all files makes sure that none has a mark it doesn't name.
+"""`--marked both,scaled`: opens only test files whose text contains one of these marks. A phase of `make test` needs
+the tests of a few files; importing all others takes longer than many tests. `-m` selects as usual. A run that opens all
+files checks that every file with a mark names it.
 """
 
 import re
@@ -18,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """None: others decide."""
+    """Returns None to leave the decision to other plugins."""
     wanted = set(filter(None, str(config.getoption("--marked")).split(",")))
     is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
     return True if wanted and is_test and not wanted & marks_named_in(collection_path) else None

@@ -1,6 +1,6 @@
-"""Tests that run side by side share a Redis server, but no keys: each of pytest's processes has a database of its own.
+"""Gives each process of pytest its own Redis database: parallel tests share a server, but no keys.
 
-Loaded before Django's settings read the environment. (PostgreSQL databases are told apart by pytest-django.)
+Loaded before Django's settings read the environment. (pytest-django does this for PostgreSQL.)
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`@pytest.mark.requirement("FR-003")`: which tests prove which requirement, and how they ended last time.
+"""`@pytest.mark.requirement("FR-003")`: the tests that prove a requirement, and their last results.
 
 Ids are those of docs/requirements.md; a test that names another one is a collection error. Results are merged into
 TEST_RESULTS/requirements.json, because the suite runs in several processes; `make requirements` shows them.
@@ -26,13 +26,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> None:
-    """Put the ids where the report's user_properties carry them, also from xdist's processes to the first one."""
+    """Adds the ids to the report's user_properties, which xdist sends to its first process."""
     if call.when == "setup" and (ids := ids_of(item)):
         item.user_properties.append(("requirements", ids))
 
 
 class Collector:
-    """Lives in the process that hears all reports."""
+    """Collects the results in the process that receives all reports."""
 
     def __init__(self) -> None:
         self.outcomes: dict[str, dict[str, Any]] = {}

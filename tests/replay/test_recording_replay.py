@@ -20,7 +20,7 @@ REPLAY_SECONDS = 240
 
 
 def overs(random: Random, count: int) -> list[str]:
-    """Overs with everything that makes them long: wides, no-balls with byes, wickets."""
+    """Returns overs with wides, no-balls with byes, and wickets."""
     found = []
     for _ in range(count):
         balls = random.choices(("1wd", "5wd", "1nb", "4+1nb", "1nb+2b"), k=random.randrange(4))

@@ -1,4 +1,4 @@
-"""Attempts at tasks under a clock that only moves when a test moves it."""
+"""Runs attempts of tasks under a test clock."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def attempt(
     resource: Resource = Resource.SCORECARD,
     policies: Policies = POLICIES,
 ) -> ScrapeTask:
-    """One attempt at the ref's open task (or a new one), made when it is due."""
+    """Makes one attempt at the ref's open task, or at a new one, when it is due."""
     task = ScrapeTask.objects.filter(ref=ref, resource=resource, state=TaskState.PENDING).first()
     task_id = task.pk if task else open_task(ref, at=clock.now, resource=resource)
     clock.now = max(clock.now, ScrapeTask.objects.get(pk=task_id).run_at)
@@ -66,7 +66,7 @@ def fail_for_good(ref: MatchRef, clock: Clock, error: Exception) -> ScrapeTask:
 
 
 def fails(claim: Claim, error: Exception, *, cut_at: int) -> bool:
-    """Write the failure down; the power goes at a statement. True if it was not reached."""
+    """Records a failure and crashes at a statement; returns True if the statement was not reached."""
     seen = 0
 
     def power_cut(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:

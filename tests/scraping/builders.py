@@ -1,4 +1,4 @@
-"""Payloads, tasks and attempts for the tests of the core, made with as little as a test cares about."""
+"""Builds payloads, tasks and attempts; a test passes only the values that matter to it."""
 
 from __future__ import annotations
 
@@ -100,12 +100,18 @@ def new_claim(ref: MatchRef, *, at: datetime = NOW, resource: Resource = Resourc
 
 
 def read(
-    ref: MatchRef, payload: Payload, *, at: datetime | None = None, had_failures: bool = False, pace: Pace | None = None
+    ref: MatchRef,
+    payload: Payload,
+    *,
+    at: datetime | None = None,
+    had_failures: bool = False,
+    pace: Pace | None = None,
+    clock: Callable[[], datetime] | None = None,
 ) -> ingest.IngestResult:
     """One poll that brought this payload, from the claim to the commit."""
     now = at or payload.captured_at
     with journal.finishing(new_claim(ref, at=now), now=now):
-        attempt = ingest.Attempt("w-1", payload.captured_at, had_failures=had_failures, now=now)
+        attempt = ingest.Attempt("w-1", payload.captured_at, had_failures=had_failures, now=now, clock=clock)
         return ingest.apply(payload, ref_id=ref.pk, pace=pace or Pace(), attempt=attempt)
 
 
@@ -113,7 +119,7 @@ Outcome = Payload | Exception
 
 
 class ReaderInTurn(Reader):
-    """Reads the matches of a batch one after the other, by `scorecard`."""
+    """Reads the matches of a batch one by one with `scorecard`."""
 
     def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
         numbers = range(len(targets))
@@ -127,7 +133,7 @@ class ReaderInTurn(Reader):
 
 
 class ScriptedReader(ReaderInTurn):
-    """Brings back what the test wrote down, in turn; the last outcome for ever."""
+    """Returns scripted outcomes in turn, the last one repeatedly."""
 
     def __init__(self, *outcomes: Outcome, before: Callable[[], None] = lambda: None) -> None:
         self._outcomes = list(outcomes)

@@ -12,7 +12,7 @@ from structlog.contextvars import clear_contextvars
 
 from scraping.documents import redis_store
 from scraping.documents.cache import documents
-from scraping.scheduler import due
+from scraping.scheduler import due, limits
 from victoryline.lib import availability, hint_broker
 
 
@@ -20,6 +20,7 @@ from victoryline.lib import availability, hint_broker
 def no_places_given() -> None:
     """Resets the scheduler's counters, so that no test depends on another one."""
     due._given.clear()
+    limits.spacing.clear()
 
 
 @pytest.fixture(autouse=True)

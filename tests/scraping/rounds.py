@@ -1,4 +1,4 @@
-"""Rounds for tests: a source's list in its own shape, and a reader that brings it and whole matches back."""
+"""Rounds for tests: a source's list in its own format, and a reader that returns it and whole matches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDED = {"code": 100, "description": "Ended", "type": "finished"}
 
 
 def row(event_id: str, **fields: Any) -> dict[str, Any]:
-    """A match as the round's list has it."""
+    """Returns a match as a row of the round's list."""
     values: dict[str, Any] = {
         "id": int(event_id),
         "slug": f"home-{event_id}-away",
@@ -62,13 +62,13 @@ def goals(event_id: str) -> tuple[Event, ...]:
 
 
 def whole(event_id: str, state: MatchState | None = None, **fields: Any) -> Payload:
-    """A match as one reading brings it: state and all events."""
+    """Returns a match as one reading: state and all events."""
     values: dict[str, Any] = {"source": "sofascore", "events": goals(event_id), "events_are_complete": True, **fields}
     return Payload(captured_at=timezone.now(), source_event_id=event_id, state=state or finished(), **values)
 
 
 class RoundReader(ScriptedReader):
-    """The round's list as given (or an error), and for each match what `outcomes` has for it: else a whole one."""
+    """Returns the given list of the round (or raises); for a match its entry in `outcomes`, else a whole match."""
 
     def __init__(
         self, listed: Any = None, outcomes: Mapping[str, Outcome | Callable[[], Outcome]] | None = None
@@ -108,7 +108,7 @@ def start(**more: Any) -> ScrapeJob:
 
 
 def run_due(engine: Engine, *, resource: Resource | None = None, limit: int = 1000) -> int:
-    """Do what is due, as workers would; how many tasks."""
+    """Executes the due tasks as workers do; returns their number."""
     due = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=timezone.now()).order_by("pk")
     if resource is not None:
         due = due.filter(resource=resource)
@@ -119,7 +119,7 @@ def run_due(engine: Engine, *, resource: Resource | None = None, limit: int = 10
 
 
 def run_round(reader: RoundReader | None = None, **more: Any) -> tuple[ScrapeJob, RoundReader]:
-    """A round from its start to its last task, retries that wait included."""
+    """Runs a round from its start to its last task, with all retries."""
     reader = reader or RoundReader()
     job = start(**more)
     engine = engine_of(reader)
@@ -129,12 +129,12 @@ def run_round(reader: RoundReader | None = None, **more: Any) -> tuple[ScrapeJob
 
 
 def make_due() -> None:
-    """Retries that wait are due now."""
+    """Makes waiting retries due now."""
     ScrapeTask.objects.filter(state=TaskState.PENDING).update(run_at=timezone.now() - timedelta(seconds=1))
 
 
 def tasks_of(job: ScrapeJob) -> dict[str, str]:
-    """The state of each match's task, by its id at the source."""
+    """Returns the state of each match's task, by its id at the source."""
     rows = ScrapeTask.objects.filter(job_items__job=job)
     return dict(rows.values_list("ref__source_event_id", "state"))
 

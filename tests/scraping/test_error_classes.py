@@ -1,4 +1,4 @@
-"""Every error class is complete: a place that was forgotten when a class was added makes one of these tests fail."""
+"""Every error class is complete: a missing part of a new class makes one of these tests fail."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
 
 from monitoring.alerts import alert_keys
+from scraping import errors
 from scraping.admin.tasks import RESOURCE_VERBS, what_next
 from scraping.errors import ERROR_RULES, OUR_FAULTS, SOURCE_FAULTS, ErrorClass, ScrapingError, error_for_status
 from scraping.models import ErrorGroup, ScrapeError, ScrapeTask, TaskState
@@ -51,8 +52,12 @@ class TestEveryClass:
         assert not (SOURCE_FAULTS | pausing) & OUR_FAULTS
 
     def test_is_raised_by_an_exception(self) -> None:
-        raised = {kind.error_class for kind in exception_classes()}
-        assert raised == set(ErrorClass) - {ErrorClass.BUG}, "any other exception is a bug"
+        raised = {kind.error_class for kind in exception_classes()} | {ErrorClass.BUG}  # any other exception
+        assert raised == set(ErrorClass), "a class without an exception in scraping/errors.py"
+
+    def test_has_its_exceptions_in_the_tree_of_the_docstring(self) -> None:
+        named = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
+        assert sorted(named) == sorted(kind.__name__ for kind in exception_classes()), "docstring of scraping/errors.py"
 
     def test_is_a_choice_of_the_models(self) -> None:
         for model in (ScrapeTask, ScrapeError, ErrorGroup):
@@ -63,7 +68,8 @@ class TestEveryClass:
     def test_is_in_a_migration(self) -> None:
         loader = MigrationLoader(connection)
         detector = MigrationAutodetector(loader.project_state(), ProjectState.from_apps(apps))
-        assert not detector.changes(graph=loader.graph).get("scraping")
+        changes = detector.changes(graph=loader.graph).get("scraping")
+        assert not changes, "run: manage.py makemigrations scraping"
 
     @pytest.mark.parametrize("error_class", ErrorClass)
     def test_advises_the_operator_on_the_page_of_a_dead_task(self, error_class: ErrorClass) -> None:
@@ -71,11 +77,19 @@ class TestEveryClass:
         assert ERROR_RULES[error_class].advice in what_next(task)
 
     def test_is_documented(self) -> None:
-        assert documented("architecture.md", "| class | examples | what follows |\n") == [*ErrorClass]
+        rows = documented("architecture.md", "| class | examples | what follows |\n")
+        assert rows == [*ErrorClass], "docs/architecture.md, table of error classes"
+
+    def test_has_its_breakers_documented(self) -> None:
+        text = (Path(settings.BASE_DIR) / "docs/architecture.md").read_text(encoding="utf-8")
+        named = text.partition(" failures count for two breakers")[0].rpartition("\n")[2].lower()
+        classes = set(re.findall(r"\w+", named)) - {"and"}
+        assert classes == SOURCE_FAULTS, "docs/architecture.md, classes that count for breakers"
 
     def test_has_documented_attempts(self) -> None:
         limited = {one for one, rule in ERROR_RULES.items() if rule.is_charged}
-        assert set(documented("operations.md", "| error class | attempts |\n")) == limited
+        rows = documented("operations.md", "| error class | attempts |\n")
+        assert set(rows) == limited, "docs/operations.md, table of attempts by error class"
 
 
 def test_alerts_of_an_error_class_give_its_advice() -> None:

@@ -1,4 +1,4 @@
-"""A stadium with a clock that the test moves, and a client that behaves like a browser."""
+"""A stadium with a test clock, and a client that behaves like a browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCRIPT_COOKIES = {"crex": "cxjs", "sofascore": "sfclr"}
 
 
 class Wall:
-    """Wall time that only the test moves."""
+    """A test clock for wall time."""
 
     def __init__(self, now: float = START) -> None:
         self.now = now
@@ -77,7 +77,7 @@ class Visitor:
         return items[::-1]
 
     async def first(self, site: str, status: str = "live") -> dict[str, Any]:
-        """The first match with this status, as the truth lists it."""
+        """Returns the first match with this status in the ground truth."""
         matches = await self.get("/truth/matches")
         return next(match for match in matches if (match["site"], match["status"]) == (site, status))
 

@@ -73,7 +73,6 @@ class TestMatchPage:
         second = texts(html, r'class="runs second-innings">(.*?)</div>')[0]
         assert texts(first, r"<span>(.*?)</span>") == [live["score1"], f"({live['over1']})"]
         assert texts(second, r"<span>(.*?)</span>") == [f"({live['over2']})", live["score2"]]
-        assert len(texts(html, r'class="overs-slide">')) == 4
         assert "cm-b-roundcard" in html
 
     @visiting()
@@ -242,7 +241,7 @@ class TestOtherEndpoints:
 
     @visiting()
     async def test_every_fixture_has_a_page(self, visitor: Visitor) -> None:
-        """One that is listed and answers 404 would be taken for a match that was called off."""
+        """A listed match with a 404 would count as removed."""
         await visitor.enter("crex")
         asked = {"tl": [], "type": "all", "wise": "1", "lang": "en", "formatType": "", "page": 0}
         keys = [item["mf"] for item in await visitor.post("/crex/fixture/getFixture", asked)]

@@ -100,7 +100,7 @@ class TestBalls:
         assert (line.runs, line.fours, line.sixes) == (14, 1, 1)
 
     def test_striker_is_taken_from_the_ball(self) -> None:
-        part = innings(A, "1 1 1")  # the strike never changes in this file, whatever was run
+        part = innings(A, "1 1 1")  # the strike never changes in this file, for any runs
         batters = ended(document(part)).innings[0].batters.values()
         assert [(line.runs, line.balls) for line in batters] == [(3, 3), (0, 0)]
 
@@ -370,7 +370,7 @@ class TestFolder:
 
 
 def summed(content: dict[str, Any]) -> list[tuple[str, int, int, list[int]]]:
-    """Batting side, runs, wickets and runs an over of each innings: added up from the file and from nothing else."""
+    """Batting side, runs, wickets and runs an over of each innings: added up from the file alone."""
     rows = []
     for part in content["innings"]:
         overs = [sum(ball["runs"]["total"] for ball in over["deliveries"]) for over in part.get("overs", [])]
@@ -391,7 +391,7 @@ def folded(state: CricketState) -> list[tuple[str, int, int, list[int]]]:
 
 
 def check(script: CricketScript, content: dict[str, Any]) -> None:
-    """What must hold for the script of any file."""
+    """Checks the script of any file."""
     state = fold(script, script.events)
     assert folded(state) == summed(content)
     assert state.is_over

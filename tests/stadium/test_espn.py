@@ -18,7 +18,8 @@ from scraping.payloads import Event, Payload, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
 from scraping.sources.cricket import read_code
-from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
+from scraping.sources.espn.cricket import EspnAdapter
+from scraping.sources.espn.soccer import EspnSoccerAdapter
 from stadium.config import StadiumConfig
 from stadium.cricket.script import Ball, CricketScript
 from stadium.cricket.state import CricketState, fold
@@ -37,7 +38,7 @@ RECORDINGS = Path(os.environ.get("VICTORYLINE_RECORDINGS", "")) / "cricsheet"
 
 
 class Reader:
-    """Asks what an adapter wants to be asked, as the engine does."""
+    """Makes the requests of an adapter as the engine does."""
 
     def __init__(self, visitor: Visitor, site: str) -> None:
         self.visitor, self.base = visitor, f"http://stadium.test/{site}"
@@ -64,7 +65,7 @@ class Reader:
         return self.adapter.parse(await self.outright(ref, *self.adapter.requests(ref, self.base)))
 
     async def all_events(self, ref: RefInfo) -> tuple[dict[str, Event], int]:
-        """Page after page back to the first, and in how many steps."""
+        """Reads pages back to the first; returns the events and the number of steps."""
         asked = {one.name: one for one in CRICKET.requests(ref, self.base)}
         found: dict[str, Event] = {}
         request: Request | None = asked["plays"]
@@ -139,7 +140,7 @@ class TestCricket:
         assert [one["winner"] for one in competition["competitors"]] == ["false", "false"]
         assert body["notes"][0]["text"].count(" , elected to ") == 1
         lines = [one["linescores"] for one in competition["competitors"]]
-        assert [[line["period"] for line in side] for side in lines] == [[1, 2], [1, 2]], "each for every innings"
+        assert [[line["period"] for line in side] for side in lines] == [[1, 2], [1, 2]], "one for each innings"
         assert sorted(side[0]["isBatting"] for side in lines) == [False, True]
         assert lines[0][0]["overs"] == lines[1][0]["overs"]
 
@@ -295,7 +296,7 @@ class TestFootball:
 
 
 class TestVariants:
-    """Matches with extra time, a shoot-out, a break or none at all: each moment of their scripts is read as it is."""
+    """Matches with extra time, a shoot-out, an interruption or a postponement are read correctly at every moment."""
 
     @pytest.mark.requirement("SO-12", "NFR-008")
     @pytest.mark.parametrize("variant", ["knockout", "interrupted", "postponed"])
@@ -319,6 +320,7 @@ class TestVariants:
 
     def check(self, simulation: Simulation, match: Match, state: FootballState, ref: RefInfo) -> str:
         body = soccer.scoreboard([soccer.event(simulation, match, state)])
+        summary = soccer.summary(simulation, match, state)
         name = str(body["events"][0]["status"]["type"]["name"]).removeprefix("STATUS_")
         document = Document("board", "http://stadium.test/", 200, "application/json", json.dumps(body).encode())
         payload = SOCCER.parse(Reading(ref, ReadMode.DIRECT, datetime.fromtimestamp(START, UTC), {"board": document}))
@@ -332,6 +334,11 @@ class TestVariants:
             assert (read.score.team_a.goals, read.score.team_b.goals) == state.goals
         assert payload.events_are_complete
         assert payload.unknown == ()
+        document = replace(document, body=json.dumps(summary).encode())
+        other = SOCCER.parse(Reading(ref, ReadMode.DIRECT, datetime.fromtimestamp(START, UTC), {"board": document}))
+        assert {(one.id, one.kind) for one in other.events} == {(one.id, one.kind) for one in payload.events}
+        assert other.state.score == read.score
+        assert (other.events_are_complete, other.unknown) == (True, ())
         return name
 
 

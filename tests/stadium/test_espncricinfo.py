@@ -17,7 +17,7 @@ from scraping.errors import Blocked, LayoutChanged, PayloadRejected
 from scraping.matches import events
 from scraping.payloads import Event, Payload, Status
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
-from scraping.sources.espncricinfo import EspncricinfoAdapter
+from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
 from stadium.cricket.script import Ball, CricketScript, Notice
 from stadium.cricket.state import CricketState
 from stadium.matches.distortion import Distortion
@@ -35,7 +35,7 @@ PHASES = {"in_play": "play", "toss": "scheduled", "abandoned": "finished"}
 
 
 class Reader:
-    """Reads one match as the engine does, and knows what is true about it."""
+    """Reads one match as the engine does, and has its ground truth."""
 
     def __init__(self, visitor: Visitor, match: Match) -> None:
         assert isinstance(match.script, CricketScript)
@@ -46,7 +46,7 @@ class Reader:
 
     @property
     def state(self) -> CricketState:
-        """The script, as far as it has happened, without any site's help."""
+        """Returns the state by the script, without a site."""
         happened = self.script.events[self._state.applied : self.visitor.simulation.event_count(self.match)]
         for event in happened:
             self._state.apply(event)
@@ -64,7 +64,7 @@ class Reader:
         return ADAPTER.parse(await self.reading(ADAPTER.requests(self.ref, self.base)[0]))
 
     async def commentary(self, through: int = 0) -> list[Payload]:
-        """Page after page back in time, until what is known is reached."""
+        """Reads pages back in time until the known events are reached."""
         request: Request | None = ADAPTER.requests(self.ref, self.base)[0]
         pages: list[Payload] = []
         while request is not None:
@@ -77,7 +77,7 @@ class Reader:
         return pages
 
     def moments(self, every: int, *, has_notices: bool = True) -> Iterator[float]:
-        """A moment after every so many events, after each notice, and at the end."""
+        """Returns moments after some events, after each notice, and at the end."""
         last = len(self.match.times) - 1
         for place, (at, event) in enumerate(zip(self.match.times, self.script.events, strict=True)):
             if place % every == 0 or place == last or (has_notices and isinstance(event, Notice)):
@@ -119,7 +119,7 @@ def assert_true(payload: Payload, state: CricketState) -> None:
 
 
 def balls_of(pages: list[Payload]) -> dict[str, Event]:
-    """Every delivery by its slot; a ball that is on two pages must be the same on both."""
+    """Returns deliveries by slot; a ball on two pages must be equal on both."""
     found: dict[str, Event] = {}
     for event in (event for page in pages for event in page.events if event.ordinal is not None):
         assert found.setdefault(event.slot, event).fingerprint() == event.fingerprint()
@@ -283,6 +283,7 @@ async def test_pages_have_the_paths_of_the_real_site(visitor: Visitor) -> None:
     found = re.search(r'<script id="__NEXT_DATA__"[^>]*>(.*?)</script>', html, re.DOTALL)
     assert found
     data: dict[str, Any] = json.loads(found[1])["props"]["appPageProps"]["data"]
+    data = data.get("data", data)  # the live page and the lists are one level deeper
     assert data["match"]["objectId"] == int(reader.match.key) != data["match"]["id"]
     recent = [one["id"] for one in data["content"]["recentBallCommentary"]["ballComments"]]
     assert recent == sorted(recent, reverse=True)

@@ -23,7 +23,7 @@ SITES = {
 
 
 async def addresses(visitor: Visitor, site: str) -> dict[str, str]:
-    """Of the matches of a site, by key."""
+    """Returns the addresses of a site's matches by key."""
     listed: list[dict[str, Any]] = await visitor.get("/truth/matches")
     found = [match for match in listed if match["site"] == site]
     return {match["key"]: urlsplit(match["url"])._replace(scheme="", netloc="").geturl() for match in found}

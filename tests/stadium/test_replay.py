@@ -139,6 +139,31 @@ def test_every_site_plays_every_kind_of_match(visit: Visit, tmp_path: Path, name
     visit(scenario, programme=f"replay:{tmp_path}", pace=100, sites=CRICKET_SITES)
 
 
+def courses(visit: Visit, folder: Path, pace: float) -> list[list[tuple[str, float]]]:
+    """Returns state and progress of the matches at ten simulated moments from the first start to the last end."""
+    seen: list[list[tuple[str, float]]] = []
+
+    async def scenario(visitor: Visitor) -> None:
+        matches = visitor.simulation.programme.listed_matches(0)
+        first, last = min(one.starts_at for one in matches), max(one.ends_at for one in matches) + 1
+        for tenth in range(10):
+            visitor.wall.now = began + (first + (last - first) * tenth / 9) / pace
+            seen.append([(one["status"], one["played"]) for one in await visitor.get("/truth/matches")])
+
+    began = Wall().now
+    visit(scenario, programme=f"replay:{folder}", pace=pace, at_once=True, sites=("crex",))
+    return seen
+    return seen
+
+
+@pytest.mark.requirement("BX-19")
+@pytest.mark.parametrize("pace", [1, 30, 1000])
+def test_a_recording_takes_the_same_course_at_any_speed(visit: Visit, folder: Path, pace: float) -> None:
+    usual, other = courses(visit, folder, 100), courses(visit, folder, pace)
+    assert {status for moment in usual for status, _ in moment} == {"upcoming", "live", "completed"}
+    assert [[(status, pytest.approx(played, abs=0.01)) for status, played in moment] for moment in usual] == other
+
+
 class TestSites:
     def test_plays_through_and_stays_as_finished(self, visit: Visit, folder: Path) -> None:
         async def scenario(visitor: Visitor) -> None:
@@ -153,11 +178,11 @@ class TestSites:
             for match in await visitor.get("/truth/matches"):
                 assert match["status"] == "completed"
                 assert {"in_play", "innings_break", "finished"} <= seen[match["key"]]
-                await self._is_told_whole(visitor, match["key"])
+                await self._is_complete_in_truth_and_feed(visitor, match["key"])
 
         visit(scenario, programme=f"replay:{folder}", pace=100)
 
-    async def _is_told_whole(self, visitor: Visitor, key: str) -> None:
+    async def _is_complete_in_truth_and_feed(self, visitor: Visitor, key: str) -> None:
         truth: dict[str, Any] = await visitor.get(f"/truth/matches/crex/{key}")
         assert truth["result_long"] == "India won by 14 runs"
         assert [(part["runs"], part["wickets"], part["overs"], part["target"]) for part in truth["innings"]] == [

@@ -8,8 +8,8 @@ from aiohttp import ClientWebSocketResponse
 from .conftest import Visitor, visiting
 
 
-async def said(socket: ClientWebSocketResponse, kind: str) -> str:
-    """The next piece of markup for this place of the page."""
+async def next_markup(socket: ClientWebSocketResponse, kind: str) -> str:
+    """Returns the next pushed markup for this part of the page."""
     async with asyncio.timeout(5):
         while True:
             text = await socket.receive_str()
@@ -55,30 +55,30 @@ class TestPush:
     async def test_pushes_new_markup_and_the_clock(self, visitor: Visitor) -> None:
         key, path = await first_path(visitor)
         async with visitor.client.ws_connect(f"/board/push/{key}") as socket:
-            shown = await said(socket, "b")
+            shown = await next_markup(socket, "b")
             assert shown in await (await visitor.ask(path)).text()
-            first = await said(socket, "c")
+            first = await next_markup(socket, "c")
             visitor.wall.now += 2
-            assert await said(socket, "c") != first
+            assert await next_markup(socket, "c") != first
             visitor.wall.now += 10
-            assert await said(socket, "b") != shown
+            assert await next_markup(socket, "b") != shown
 
     @visiting(programme="board:1", pace=0)
     async def test_a_layout_fault_changes_open_pages(self, visitor: Visitor) -> None:
         key, _ = await first_path(visitor)
         async with visitor.client.ws_connect(f"/board/push/{key}") as socket:
-            assert 'class="sb-total-a"' in await said(socket, "b")
+            assert 'class="sb-total-a"' in await next_markup(socket, "b")
             await visitor.post("/control/faults", {"site": "board", "kind": "layout", "value": 2}, 201)
-            assert 'data-part="total-a"' in await said(socket, "b")
+            assert 'data-part="total-a"' in await next_markup(socket, "b")
             await visitor.post("/control/faults", {"site": "board", "kind": "layout"}, 201)
             await visitor.client.delete("/control/faults/f1")
-            assert "total-a" not in await said(socket, "b")
+            assert "total-a" not in await next_markup(socket, "b")
 
     @visiting(programme="board:1", pace=10)
     async def test_a_hang_fault_silences_the_socket(self, visitor: Visitor) -> None:
         key, _ = await first_path(visitor)
         async with visitor.client.ws_connect(f"/board/push/{key}") as socket:
-            await said(socket, "c")
+            await next_markup(socket, "c")
             await visitor.post("/control/faults", {"site": "board", "target": "live", "kind": "hang"}, 201)
             visitor.wall.now += 60
             try:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scraping.readings import Document, Reading, ReadMode, RefInfo
-from scraping.sources.sofascore import SofascoreCricketAdapter
+from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
 from stadium.access import fnv1a
 
 from .conftest import Visit, Visitor, visiting
@@ -144,7 +144,7 @@ class TestLists:
 
 
 class TestCricket:
-    """Sofascore's cricket has an address of its own here, with the same doors."""
+    """The cricket section has its own base path and the same access control."""
 
     SITE = "/sofascorecricket"
     API = f"{SITE}/api/v1"
@@ -180,7 +180,7 @@ class TestCricket:
 
     @pytest.mark.requirement("ZT-12")
     def test_a_day_is_found_through_its_tournaments(self, visit: Visit) -> None:
-        """The way of the adapter: the day's tournaments, then each one's list."""
+        """As the adapter does: the day's tournaments, then the list of each."""
         adapter = SofascoreCricketAdapter()
 
         async def scenario(visitor: Visitor) -> None:

@@ -6,7 +6,7 @@ from .conftest import START, Visitor, visiting
 
 
 def key_of(item: dict[str, Any]) -> str:
-    """An incident's key, as a reader has to build it where there is no id."""
+    """Returns an incident's key, built as by a reader where there is no id."""
     return str(item.get("id") or f"{item['incidentType']}:{item['time']}:{item.get('text') or item.get('length')}")
 
 

@@ -1,4 +1,4 @@
-"""An unreachable service is known to all callers at once; one thread finds out when it answers again."""
+"""The availability of services: all callers know an outage at once, one thread notices its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.fault
 
 
 class Service:
-    """Answers or not, as the test says; counts the questions."""
+    """A service that answers or not, as the test sets it; counts the probes."""
 
     def __init__(self) -> None:
         self.is_up, self.asked = True, 0
@@ -40,7 +40,7 @@ def make(service: Service, **options: float | bool) -> Availability:
     return Availability("Thing", service.ask, meanwhile="nothing is done", every_seconds=0.01, **options)
 
 
-class TestSearch:
+class TestReport:
     def test_a_report_makes_it_away_until_it_answers_again(self, service: Service) -> None:
         thing = make(service)
         service.is_up = False
@@ -50,7 +50,7 @@ class TestSearch:
         service.is_up = True
         wait_for(lambda: not thing.is_away(), seconds=5, what="it is found back")
 
-    def test_only_one_thread_asks_however_many_report(self, service: Service) -> None:
+    def test_only_one_thread_probes_for_many_reports(self, service: Service) -> None:
         thing = make(service)
         service.is_up = False
         for _ in range(50):
@@ -60,10 +60,10 @@ class TestSearch:
         wait_for(
             lambda: not any(each.name == "Thing-availability" for each in threading.enumerate()),
             seconds=5,
-            what="the search is over",
+            what="the thread ends",
         )
 
-    def test_a_second_outage_is_searched_too(self, service: Service) -> None:
+    def test_a_second_outage_starts_the_thread_again(self, service: Service) -> None:
         thing = make(service)
         for _ in range(3):
             thing.report(ConnectionError("refused"))
@@ -82,23 +82,23 @@ class TestSearch:
 
 
 class TestWatch:
-    def test_without_it_and_without_a_search_nothing_is_ever_away(self, service: Service) -> None:
+    def test_without_watch_and_search_nothing_is_away(self, service: Service) -> None:
         thing = make(service, is_searched=False)
         thing.report(ConnectionError("refused"))
         assert not thing.is_away()
         assert service.asked == 0
 
-    def test_notices_by_itself(self, service: Service) -> None:
+    def test_notices_an_outage_without_a_report(self, service: Service) -> None:
         thing = make(service, is_searched=False)
         thing.watch()
-        wait_for(lambda: service.asked, seconds=5, what="a first question")
+        wait_for(lambda: service.asked, seconds=5, what="the first probe")
         assert not thing.is_away()
         service.is_up = False
         wait_for(thing.is_away, seconds=5, what="it is noticed")
         service.is_up = True
         wait_for(lambda: not thing.is_away(), seconds=5, what="it is found back")
 
-    def test_an_answer_that_is_overdue_counts_as_none(self, service: Service) -> None:
+    def test_an_overdue_answer_counts_as_none(self, service: Service) -> None:
         thing = make(service, is_searched=False, overdue_seconds=0.05)
         service.holds.clear()
         thing.watch()
@@ -106,7 +106,7 @@ class TestWatch:
         service.holds.set()
         wait_for(lambda: not thing.is_away(), seconds=5, what="it is found back")
 
-    def test_a_fork_starts_without_its_thread_and_takes_nothing_for_away(self, service: Service) -> None:
+    def test_a_fork_starts_without_a_thread_and_with_everything_available(self, service: Service) -> None:
         thing = make(service)
         thing._pid = os.getpid() + 1
         thing._away_since = time.monotonic()
@@ -118,7 +118,7 @@ class TestRedis:
         assert not availability.redis(f"redis://127.0.0.1:{free_port()}/0").probe_once()
 
     @pytest.mark.scaled
-    def test_frozen_or_full_is_away_and_found_back(self, redis_server: RedisServer) -> None:
+    def test_frozen_or_full_is_away_and_reachable_again(self, redis_server: RedisServer) -> None:
         there = availability.redis(redis_server.url)
         assert there.probe_once()
         redis_server.pause()
@@ -141,6 +141,6 @@ class TestRedis:
 
 @pytest.mark.scaled
 @pytest.mark.django_db(transaction=True)
-def test_the_database_is_asked_for_real() -> None:
+def test_the_real_database_is_probed() -> None:
     asked = Availability("Database", availability._probe_database, meanwhile="nothing is done")
     assert asked.probe_once()

@@ -34,7 +34,7 @@ class TestFindingChromium:
     def test_finds_nothing_on_an_empty_machine(self, tmp_path, machine):
         assert self.find(tmp_path, machine) is None
 
-    def test_takes_the_chosen_one_before_all(self, tmp_path, machine):
+    def test_prefers_the_configured_one(self, tmp_path, machine):
         program(tmp_path / "bin" / "chromium")
         chosen = program(tmp_path / "mine")
         assert self.find(tmp_path, machine, chosen) == chosen
@@ -60,14 +60,14 @@ class TestFindingChromium:
         chromium.remembered_at(tmp_path / "var").write_text("/nothing/here\n")
         assert self.find(tmp_path, machine) == there
 
-    def test_a_program_that_wants_a_library_has_no_version(self, tmp_path):
+    def test_a_program_without_its_libraries_has_no_version(self, tmp_path):
         assert chromium.version(program(tmp_path / "good")) == "Chromium 1.2.3"
         assert chromium.version(program(tmp_path / "bad", "#!/bin/sh\nexit 127\n")) is None
         assert chromium.version(tmp_path / "nothing") is None
 
 
 class TestSteps:
-    def test_a_quiet_success_says_nothing(self, capsys):
+    def test_a_success_prints_nothing(self, capsys):
         assert steps.run([sys.executable, "-c", "print('chatter')"])
         assert "chatter" not in "".join(capsys.readouterr())
 
@@ -95,14 +95,14 @@ class TestInstalling:
         with pytest.raises(StepFailedError, match="needs root"):
             system_packages.install("chromium", environ={})
 
-    def test_finds_what_debian_hides(self):
+    def test_finds_programs_in_debians_folders(self):
         assert system_packages.find_program("initdb") is not None
         assert system_packages.find_program("no-such-program") is None
 
 
 class TestCommandLine:
     def test_repeats_nothing_that_is_done(self):
-        """The test environment is bootstrapped already: it must end at once, without output."""
+        """The environment is prepared already, so it ends at once without output."""
         done = subprocess.run(
             [sys.executable, bootstrap.__file__, "--for", "dev"],
             cwd=PROJECT_ROOT,

@@ -64,7 +64,7 @@ class TestPrepare:
 
 
 class TestBanner:
-    def test_says_where_everything_is(self, tmp_path):
+    def test_has_all_addresses(self, tmp_path):
         made = demo.prepare(url=URL, var_dir=tmp_path)
         text = demo.banner(made, log_dir=tmp_path)
         for part in (f"{URL}/", f"{URL}/admin/", made.admin_password, made.api_key, "/token/generate-token"):

@@ -1,4 +1,4 @@
-"""Dockerfile and docker-compose.yml, checked as files: no Docker engine is needed to see what they promise."""
+"""Dockerfile and docker-compose.yml, checked as files without a Docker engine."""
 
 import json
 import re
@@ -49,7 +49,8 @@ class TestDockerfile:
 
     def test_its_environment_is_valid(self):
         given = dict(re.findall(r"\b([A-Z_]+)=(\S+)", DOCKERFILE))
-        load({name: value for name, value in given.items() if name in VARIABLES})
+        config = load({name: value for name, value in given.items() if name in VARIABLES})
+        assert str(config.var_dir) == given["VAR_DIR"]
 
 
 class TestCompose:
@@ -86,18 +87,29 @@ class TestCompose:
     def test_its_environment_is_valid(self):
         environment = dict(SERVICES["worker"]["environment"])
         filled = {name: re.sub(r"\$\{[A-Z_]+:[?-]([^}]*)\}", r"\1", value) for name, value in environment.items()}
-        load(filled)
+        config = load(filled)
+        assert {config.database_url.partition(":")[0], config.redis_url.partition(":")[0]} == {"postgres", "redis"}
 
     def test_a_worker_guards_its_memory_before_the_kernel_does(self):
         limit = int(SERVICES["worker"]["deploy"]["resources"]["limits"]["memory"].removesuffix("M"))
         assert limit > load({}).memory_hard_limit_mb
 
-    @pytest.mark.parametrize("name", OURS)
-    def test_evidence_is_one_folder_for_all(self, name):
-        """Written by a worker, shown by the web, pruned by the scheduler; and theirs to write."""
-        assert "evidence:/data/media" in SERVICES[name]["volumes"]
-        assert "evidence" in COMPOSE["volumes"]
-        assert re.search(r"mkdir -p /data/media\b", DOCKERFILE)
+    @pytest.mark.requirement("EC-1", "EC-3", "FR-019")
+    def test_stored_files_are_in_one_folder_for_all(self):
+        """Evidence is written by workers, match logs by the scheduler; the web process shows both."""
+        given = dict(re.findall(r"\b([A-Z_]+)=(\S+)", DOCKERFILE))
+        volumes = set()
+        for name in (*OURS, "setup"):
+            environment = SERVICES[name]["environment"]
+            chosen = {"STORAGE_DIR": environment["STORAGE_DIR"]} if "STORAGE_DIR" in environment else {}
+            config = load({"VAR_DIR": given["VAR_DIR"], **chosen})
+            folder = str(config.storage_dir or config.var_dir / "storage")
+            mounted = dict(reversed(volume.split(":")[:2]) for volume in SERVICES[name]["volumes"])
+            assert folder in mounted, f"{name} keeps {folder} for itself"
+            volumes.add(mounted[folder])
+        assert len(volumes) == 1
+        assert volumes <= set(COMPOSE["volumes"]), "it is a volume, which all containers share, and no folder of one"
+        assert re.search(r"mkdir -p /data/storage\b", DOCKERFILE)
         assert re.search(r"chown -R victoryline:victoryline /data$", DOCKERFILE, re.MULTILINE)
 
     def test_the_spool_outlives_its_container(self):

@@ -1,4 +1,4 @@
-"""`manage.py doctor` on machines that are well and that are not."""
+"""`manage.py doctor` on working and on faulty machines."""
 
 import json
 import socket
@@ -35,6 +35,7 @@ class TestDoctor:
             "python",
             "config",
             "chromium",
+            "sandbox",
             "database",
             "migrations",
             "broker",
@@ -49,13 +50,20 @@ class TestDoctor:
         from django.db import connection
 
         list(examine(config))
-        assert "doctor_was_here" not in connection.introspection.table_names()
+        assert "doctor_check" not in connection.introspection.table_names()
 
     def test_reports_a_configured_chromium_that_is_missing(self, config, tmp_path):
         broken = config.model_copy(update={"chromium_path": tmp_path / "nothing"})
         (finding,) = [each for each in examine(broken) if each.name == "chromium"]
         assert finding.status == "FAIL"
         assert "CHROMIUM_PATH" in finding.fix
+
+    @pytest.mark.parametrize(("user", "status"), [(0, "warn"), (1000, "ok")])
+    def test_reports_a_browser_without_its_sandbox(self, config, monkeypatch, user, status):
+        monkeypatch.setattr("os.geteuid", lambda: user)
+        (finding,) = [each for each in examine(config) if each.name == "sandbox"]
+        assert finding.status == status
+        assert ("without its sandbox" in finding.detail) is (user == 0)
 
     def test_reports_an_unreachable_broker_without_its_password(self, config):
         away = config.model_copy(update={"redis_url": "redis://:hunter2@127.0.0.1:1/0"})
@@ -68,7 +76,7 @@ class TestDoctor:
             busy = config.model_copy(update={"port": server.getsockname()[1]})
             assert "warn" in verdicts(busy, "port")
 
-    def test_a_checkup_that_breaks_is_a_finding(self, config, monkeypatch):
+    def test_a_check_that_raises_is_a_finding(self, config, monkeypatch):
         def _broken(_: object):
             raise RuntimeError("oh")
             yield

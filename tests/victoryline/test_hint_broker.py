@@ -1,4 +1,4 @@
-"""The broker for hints on a real Redis that is killed, frozen, emptied and filled up under a real Dramatiq worker."""
+"""The hint broker with a real Dramatiq worker and a real Redis that is killed, frozen, emptied and filled."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class TestOutages:
         arena.server.pause()
         wait_for(lambda: arena.broker.is_away, seconds=10, what="the outage noticed")
         began = time.monotonic()
-        for _ in range(20):  # as a scheduler would, four times a second
+        for _ in range(20):  # like a scheduler, four times a second
             assert not arena.hint(2)
-        assert time.monotonic() - began < 6, "a frozen Redis must not hold a scheduler up each time"
+        assert time.monotonic() - began < 6, "a frozen Redis must not block a scheduler each time"
         arena.server.resume()
         arena.hint_until_taken(3)
         arena.await_done(3)
@@ -119,7 +119,7 @@ class TestOutages:
         assert all(thread.is_alive() for thread in arena.threads())
 
     def test_work_that_ends_while_it_is_away_holds_no_thread(self, arena: Arena) -> None:
-        """Dramatiq itself would try to acknowledge until Redis is back, and the thread would do nothing else."""
+        """Dramatiq alone would block the thread with acknowledgements until Redis is back."""
         arena.go_on.clear()
         assert arena.hint(1)
         assert arena.begun.wait(10)
@@ -127,21 +127,21 @@ class TestOutages:
         arena.server.kill()
         arena.go_on.set()
         arena.await_done(1)
-        wait_for(lambda: arena.done.count(1000) > 3, seconds=10, what="both threads go on with other work")
+        wait_for(lambda: arena.done.count(1000) > 3, seconds=10, what="both threads continue with other work")
 
-    def test_a_worker_helps_itself_meanwhile_and_stops_when_it_is_back(self, arena: Arena) -> None:
+    def test_a_worker_reads_hints_from_the_journal_until_redis_is_back(self, arena: Arena) -> None:
         arena.broker.own_hints = arena.own
         arena.server.kill()
         arena.await_done(1000)
         arena.await_done(1001)
         arena.server.start()
         wait_for(lambda: not arena.broker.is_away, seconds=BACK_SECONDS, what="the return noticed")
-        wait_for(arena.worker.work_queue.empty, seconds=5, what="its own hints acted upon")
+        wait_for(arena.worker.work_queue.empty, seconds=5, what="its own hints executed")
         arena.hint_until_taken(5)
         arena.await_done(5)
 
     @pytest.mark.parametrize("end", ["kill", "pause"])
-    def test_a_stop_meanwhile_is_quick_and_complete(self, arena: Arena, end: str) -> None:
+    def test_a_stop_during_an_outage_is_quick_and_complete(self, arena: Arena, end: str) -> None:
         arena.go_on.clear()
         for number in range(6):  # two running, the others prefetched: they have to be put back
             arena.hint(number)
@@ -154,7 +154,7 @@ class TestOutages:
         assert time.monotonic() - began < 8
         assert not any(thread.is_alive() for thread in arena.threads())
 
-    def test_own_hints_are_not_read_while_redis_is_there(self, arena: Arena) -> None:
+    def test_own_hints_are_not_read_while_redis_answers(self, arena: Arena) -> None:
         asked: list[int] = []
 
         def own(limit: int) -> list[dramatiq.Message[Any]]:

@@ -1,4 +1,4 @@
-"""Names of processes, and whether those processes are still there."""
+"""Names of processes, and detection of ended ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TestIsGone:
 
 @pytest.mark.both
 @pytest.mark.django_db
-class TestTheDeadAreNotWaitedFor:
+class TestDeadHolders:
     def test_a_task_of_a_dead_worker_is_taken_back_before_its_lease_runs_out(self, dead):
         ref = make_ref(match=make_match())
         journal.open_tasks([journal.NewTask(ref.source_id, ref.pk, Resource.SCORECARD, 0, NOW)], now=NOW)

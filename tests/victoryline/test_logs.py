@@ -1,13 +1,16 @@
 """Log lines: one JSON object each, with the context that was bound, and without secrets."""
 
+import ast
 import json
 import logging
 import logging.config
+import re
 import threading
 
 import pytest
 from structlog.contextvars import bound_contextvars
 
+from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib import logs
 from victoryline.lib.redaction import clean, redact
 
@@ -73,6 +76,22 @@ class TestLine:
         assert str(lines[0]["thing"]).startswith("<object")
 
 
+class TestMatchId:
+    """`match_id` is the public key of a match on every line, never its number."""
+
+    def test_no_line_gives_the_number(self):
+        numbers = []
+        for file in (*PROJECT_ROOT.glob("scraping/**/*.py"), *PROJECT_ROOT.glob("monitoring/**/*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Dict):
+                    pairs = zip(node.keys, node.values, strict=True)
+                    names = {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
+                    shown = ast.unparse(names["match_id"]) if {"action", "match_id"} <= set(names) else "key"
+                    if not re.search(r"\bkey\b|match_key\(|shown|line\.get", shown):
+                        numbers.append(f"{file.relative_to(PROJECT_ROOT)}:{node.lineno} {shown}")
+        assert numbers == []
+
+
 @pytest.mark.requirement("FS-5")
 class TestSecrets:
     @pytest.mark.parametrize(
@@ -122,7 +141,7 @@ class TestSecrets:
         assert SECRET not in json.dumps(lines)
 
     def test_do_not_get_into_a_traceback_for_people(self):
-        """Neither in its message nor as the value of a variable on the way."""
+        """Neither in the message nor as a local variable."""
 
         def check(given: str) -> None:
             raise ValueError(f"proxy http://u:{given}@p:1 refused")

@@ -67,6 +67,13 @@ class TestPages:
         assert "csrftoken" in page.cookies
         assert "frame-ancestors 'none'" in page["Content-Security-Policy"]
 
+    @pytest.mark.parametrize("address", ["/health", "/status"])
+    def test_of_the_system_keep_security_headers_on_refusals(self, address: str) -> None:
+        refused = Client().generic("TRACE", address)
+        assert (refused.status_code, refused["Content-Type"]) == (405, "application/problem+json")
+        assert (refused["Allow"], refused["X-Content-Type-Options"]) == ("GET, HEAD", "nosniff")
+        assert refused["X-Frame-Options"] == "DENY"
+
     def test_serve_static_files(self) -> None:
         found = Client().get("/static/victoryline/console.css")
         assert (found.status_code, b"".join(found.streaming_content)[:2] != b"") == (200, True)

@@ -22,7 +22,7 @@ HTML = {"Accept": "text/html"}
 
 @pytest.fixture(autouse=True)
 def empty_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a stopped clock, so that no window ends in the middle of a test."""
+    """Empties the counters and stops the clock, so that no window ends during a test."""
     forget_open_limits()
     now = time.time()
     monkeypatch.setattr("django_ratelimit.core.time.time", lambda: now)
@@ -61,7 +61,7 @@ class TestMiddleware:
         assert refusal.json()["code"] == "too-many-requests"
         assert 1 <= int(refusal["Retry-After"]) <= 60
         assert (refusal["X-RateLimit-Limit"], refusal["X-RateLimit-Remaining"]) == ("3", "0")
-        assert client.get(path, REMOTE_ADDR="203.0.113.9").status_code == 200
+        assert client.get(path, REMOTE_ADDR="10.0.0.9").status_code == 200
 
     def test_shows_people_a_page(self, client: Client, limit_to: Any) -> None:
         limit_to("", 0)

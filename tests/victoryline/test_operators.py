@@ -23,6 +23,6 @@ class TestNameOf:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
-def test_no_command_asks_the_machine_itself(path: Path) -> None:
+def test_no_command_reads_the_login_name_itself(path: Path) -> None:
     imported = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)]
     assert "getpass" not in {alias.name for node in imported for alias in node.names}

@@ -1,4 +1,4 @@
-"""Waits for a PostgreSQL that is frozen end, whatever it was asked; and a slow one is waited for."""
+"""Client-side timeouts: waits for a frozen PostgreSQL end, a slow one is waited for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers import PostgresServer
 from victoryline.lib import pg_wait
 
 ANSWER_SECONDS, CONNECT_SECONDS = 0.6, 0.4
-PATIENT_SECONDS = 30.0  # for a living server: a busy machine may keep it from its answer for a while
+PATIENT_SECONDS = 30.0  # for a running server, which may be slow on a busy machine
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ ASKED: dict[str, Callable[[extensions.connection], None]] = {
 
 @pytest.mark.fault
 @pytest.mark.requirement("NFR-010")
-class TestAFrozenServer:
+class TestFrozenServer:
     @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
     def test_ends_the_wait_and_the_connection(
         self, postgres: PostgresServer, frozen: Callable[[], None], asked: Callable[[extensions.connection], None]
@@ -67,30 +67,30 @@ class TestAFrozenServer:
         with pytest.raises(psycopg2.OperationalError, match=r"not answered for 0\.4 s"):
             psycopg2.connect(postgres.url)
 
-    def test_a_question_may_have_a_shorter_wait(self, postgres: PostgresServer, frozen: Callable[[], None]) -> None:
+    def test_a_query_may_have_a_shorter_timeout(self, postgres: PostgresServer, frozen: Callable[[], None]) -> None:
         connection = in_a_transaction(postgres)
         frozen()
         with pg_wait.within(0.2), pytest.raises(psycopg2.OperationalError, match=r"not answered for 0\.2 s"):
             connection.rollback()
 
 
-class TestALivingServer:
+class TestRunningServer:
     @pytest.fixture(autouse=True)
     def patient(self, bounded: None) -> None:
         pg_wait.install(answer_seconds=PATIENT_SECONDS, connect_seconds=PATIENT_SECONDS)
 
-    def test_a_late_answer_within_the_wait_is_taken(self, postgres: PostgresServer) -> None:
+    def test_a_late_answer_within_the_timeout_is_returned(self, postgres: PostgresServer) -> None:
         with closing(psycopg2.connect(postgres.url)) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(0.3), 7")
             assert cursor.fetchone()[1] == 7
 
-    def test_a_long_answer_comes_whole(self, postgres: PostgresServer) -> None:
-        """Many times what a socket holds, in both directions."""
+    def test_a_long_answer_is_returned_completely(self, postgres: PostgresServer) -> None:
+        """Many times the size of a socket buffer, in both directions."""
         with closing(psycopg2.connect(postgres.url)) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT %s || repeat('x', 8000000)", ["y" * 8_000_000])
             assert len(cursor.fetchone()[0]) == 16_000_000
 
-    def test_the_servers_own_errors_come_through(self, postgres: PostgresServer) -> None:
+    def test_the_servers_own_errors_are_raised(self, postgres: PostgresServer) -> None:
         with closing(psycopg2.connect(postgres.url)) as connection, connection.cursor() as cursor:
             with pytest.raises(psycopg2.errors.DivisionByZero):
                 cursor.execute("SELECT 1 / 0")

@@ -1,4 +1,4 @@
-"""The pool of PostgreSQL connections, on a real server that is restarted and frozen under it."""
+"""The pool of PostgreSQL connections, with a real server that is restarted and frozen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMITS = Limits(
 
 
 class Clock:
-    """Ours to move: time in the pool passes as fast as a test wants."""
+    """A test clock for the pool."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -73,7 +73,7 @@ class TestLimits:
         pool.give(first)
         assert (pool.in_use, pool.idle) == (0, 1)
 
-    def test_opens_no_more_than_the_maximum_and_says_so(self, pool: Pool) -> None:
+    def test_opens_no_more_than_the_maximum_and_names_it(self, pool: Pool) -> None:
         taken = [pool.take() for _ in range(4)]
         with pytest.raises(PoolExhausted, match=r"All 4 connections .* DB_CONNECTION_POOL_SIZE"):
             pool.take()
@@ -81,21 +81,21 @@ class TestLimits:
         for one in taken:
             pool.give(one)
 
-    def test_a_waiting_caller_gets_what_comes_back(self, pool: Pool) -> None:
+    def test_a_waiting_caller_gets_a_returned_connection(self, pool: Pool) -> None:
         taken = [pool.take() for _ in range(4)]
         with ThreadPoolExecutor(1) as threads:
             waiting = threads.submit(pool.take)
             pool.give(taken[0])
             assert waiting.result() is not None
 
-    def test_keeps_a_few_and_closes_the_rest(self, pool: Pool) -> None:
+    def test_keeps_a_few_idle_connections_and_closes_the_others(self, pool: Pool) -> None:
         taken = [pool.take() for _ in range(4)]
         for one in taken:
             pool.give(one)
         assert pool.idle == 3
         assert [bool(one.closed) for one in taken] == [False, False, False, True]
 
-    def test_closes_what_is_idle_for_long_but_for_the_fewest(self, pool: Pool, clock: Clock) -> None:
+    def test_closes_long_idle_connections_except_the_minimum(self, pool: Pool, clock: Clock) -> None:
         taken = [pool.take() for _ in range(3)]
         for one in taken:
             pool.give(one)
@@ -104,6 +104,35 @@ class TestLimits:
         pool.give(last)
         assert pool.idle == 1
         assert not last.closed
+
+    def test_upkeep_opens_the_minimum_ahead_and_keeps_it(self, postgres: PostgresServer, clock: Clock) -> None:
+        pool = Pool(
+            lambda: psycopg2.connect(postgres.url), replace(LIMITS, maximum=20, kept=10, minimum=5), clock=clock
+        )
+        pool.upkeep()
+        assert (pool.in_use, pool.idle) == (0, 5)
+        taken = [pool.take() for _ in range(10)]
+        pool.upkeep()
+        assert (pool.in_use, pool.idle) == (10, 5), "five are ready beside those in use"
+        for one in taken:
+            pool.give(one)
+        clock.ahead = LIMITS.idle_seconds + 1
+        pool.upkeep()
+        assert pool.idle == 5
+        clock.ahead = LIMITS.lifetime_seconds + 1
+        pool.upkeep()
+        assert pool.idle == 5
+        assert all(one.closed for one in taken), "none is older than its lifetime"
+        pool.close()
+        pool.upkeep()
+        assert pool.idle == 0
+
+    def test_upkeep_never_exceeds_the_maximum(self, pool: Pool) -> None:
+        taken = [pool.take() for _ in range(4)]
+        pool.upkeep()
+        assert (pool.in_use, pool.idle) == (4, 0)
+        for one in taken:
+            pool.give(one)
 
     def test_replaces_a_connection_that_is_old(self, pool: Pool, clock: Clock) -> None:
         old = pool.take()
@@ -124,7 +153,7 @@ class TestLimits:
         assert again is taken
         assert ask(again, "SELECT to_regclass('left_open')") is None
 
-    def test_closed_it_takes_nothing_back(self, pool: Pool) -> None:
+    def test_a_closed_pool_takes_nothing_back(self, pool: Pool) -> None:
         lent, idle = pool.take(), pool.take()
         pool.give(idle)
         pool.close()
@@ -136,8 +165,9 @@ class TestLimits:
 @pytest.mark.requirement("US4.4", "FR-008")
 class TestManyThreads:
     def test_24_threads_share_4_connections(self, pool: Pool, postgres: PostgresServer) -> None:
-        """Every call gets its turn, no connection is ever in two hands, none is lost."""
-        patient = Pool(lambda: psycopg2.connect(postgres.url), replace(LIMITS, wait_seconds=30))
+        """Every call succeeds, no connection is lent twice at a time, none is lost."""
+        pg_wait.install(answer_seconds=30, connect_seconds=30)
+        patient = Pool(lambda: psycopg2.connect(postgres.url), replace(LIMITS, wait_seconds=30, ping_seconds=10))
         in_hand: set[int] = set()
         most, doubled = 0, 0
         lock = threading.Lock()
@@ -164,7 +194,7 @@ class TestManyThreads:
 
     @pytest.mark.requirement("NFR-013")
     def test_a_hundred_connections_at_once_from_five_processes_pools(self, postgres: PostgresServer) -> None:
-        pg_wait.install(answer_seconds=30, connect_seconds=30)  # a hundred at once take their time on a small machine
+        pg_wait.install(answer_seconds=30, connect_seconds=30)  # a hundred at once are slow on a small machine
         limits = replace(LIMITS, maximum=20, kept=20, wait_seconds=30, ping_seconds=10)
         pools = [Pool(lambda: psycopg2.connect(postgres.url), limits) for _ in range(5)]
         all_hold_one = threading.Barrier(100)
@@ -191,6 +221,51 @@ class TestManyThreads:
         pool.give(pool.take())
         assert counted() == before + 1
 
+    def test_the_mean_wait_is_below_a_tenth_of_a_second(
+        self, postgres: PostgresServer, clock: Clock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Forty writers share the twenty connections of a process."""
+        pg_wait.install(answer_seconds=30, connect_seconds=30)
+        limits = replace(LIMITS, maximum=20, kept=10, minimum=5, wait_seconds=30, ping_seconds=10)
+        pool = Pool(lambda: psycopg2.connect(postgres.url), limits, clock=clock)
+        setup = pool.take()
+        ask(setup, "CREATE TABLE IF NOT EXISTS waits AS SELECT generate_series(1, 40) AS id, 0 AS n; SELECT 1")
+        setup.commit()
+        pool.give(setup)
+        pool.upkeep()
+        before = waits()
+
+        def write(number: int) -> None:
+            for _ in range(25):
+                taken = pool.take()
+                ask(taken, f"UPDATE waits SET n = n + 1 WHERE id = {number} RETURNING n")
+                taken.commit()
+                pool.give(taken)
+
+        with ThreadPoolExecutor(40) as threads:
+            list(threads.map(write, range(1, 41)))
+        seconds, number = (after - earlier for after, earlier in zip(waits(), before, strict=True))
+        assert number == 1000
+        assert seconds / number < 0.1
+        pool.upkeep()
+        assert not caplog.records, "no leak"
+        pool.close()
+
+    def test_a_connection_that_is_held_for_a_minute_is_reported_once(
+        self, pool: Pool, clock: Clock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        held = pool.take()
+        clock.ahead = 59
+        pool.upkeep()
+        assert not caplog.records
+        clock.ahead = 61
+        pool.upkeep()
+        pool.upkeep()
+        (line,) = caplog.records
+        assert f"Thread {threading.current_thread().name} has held a database connection for 61 s" in line.message
+        assert "test_a_connection_that_is_held" in line.stack  # type: ignore[attr-defined]
+        pool.give(held)
+
     def test_a_connection_that_is_never_given_back_is_noticed(
         self, pool: Pool, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -208,7 +283,7 @@ class TestManyThreads:
 
 @pytest.mark.fault
 @pytest.mark.requirement("NFR-010")
-class TestServerTrouble:
+class TestServerFailures:
     def test_after_a_restart_no_caller_gets_a_dead_connection(self, clock: Clock) -> None:
         with PostgresServer() as server:
             pool = Pool(lambda: psycopg2.connect(server.url), LIMITS, clock=clock)
@@ -239,7 +314,7 @@ class TestServerTrouble:
         clock.ahead = 1
         with pytest.raises(psycopg2.OperationalError, match="not answered"):  # by the old and by a new connection
             pool.take()
-        with pytest.raises(ServerAway, match="tried again every second"):  # without having been asked
+        with pytest.raises(ServerAway, match="tried again every second"):  # without a query
             pool.take()
         postgres.resume()
         clock.ahead += 1.1
@@ -271,6 +346,10 @@ class TestServerTrouble:
 
 
 def counted() -> float:
-    return next(
-        sample.value for metric in WAIT.collect() for sample in metric.samples if sample.name.endswith("_count")
-    )
+    return waits()[1]
+
+
+def waits() -> tuple[float, float]:
+    """Returns the seconds waited so far and the number of waits."""
+    found = {sample.name.rpartition("_")[2]: sample.value for metric in WAIT.collect() for sample in metric.samples}
+    return found["sum"], found["count"]

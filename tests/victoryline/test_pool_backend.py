@@ -1,8 +1,9 @@
-"""Django on the pool: threads take and give back, Django's own rules about transactions hold, errors are Django's."""
+"""The Django backend on the pool: connections per thread, transactions, errors of Django."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.scaled, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def small_pool() -> Iterator[None]:
-    """Two connections and little patience, in this thread and all others."""
+    """A pool with two connections and a short wait, for all threads."""
     normal = connection.settings_dict["POOL"]
     connection.close()
     connection.close_pool()
@@ -66,22 +67,31 @@ class TestBackend:
         assert Consumer.objects.count() == 0
         assert connection.connection is lent
 
+    def test_five_connections_are_kept_ready(self) -> None:
+        connection.close()
+        connection.close_pool()
+        assert Consumer.objects.count() == 0
+        deadline = time.monotonic() + 30
+        while pool().idle < 5 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert pool().idle >= 5
+
     def test_closed_in_a_transaction_it_is_rolled_back_and_not_used_on(self, small_pool: None) -> None:
         with transaction.atomic():
             Consumer.objects.create(name="half done", created_at=timezone.now())
             connection.close()
-            assert pool().idle == 1, "it may be in other hands now"
+            assert pool().idle == 1, "another thread may have it now"
             with pytest.raises(ProgrammingError, match="open a new connection"):
                 Consumer.objects.count()
         assert not Consumer.objects.filter(name="half done").exists()
 
-    def test_the_server_gives_up_before_we_do(self) -> None:
+    def test_the_servers_timeout_is_shorter_than_ours(self) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout'")
             assert cursor.fetchone() == (15_000,)
 
-    def test_the_server_compiles_nothing(self) -> None:
-        """It would take longer than any of our statements does."""
+    def test_jit_is_off(self) -> None:
+        """Compiling would take longer than any of our statements."""
         with connection.cursor() as cursor:
             cursor.execute("SHOW jit")
             assert cursor.fetchone() == ("off",)

@@ -1,4 +1,4 @@
-"""`manage.py prune` and the table behind it: everything that grows has a rule, and each does what it says."""
+"""`manage.py prune` and the retention rules: every growing table has a rule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BOUNDED = {
     "scraping.Source", "scraping.Lease", "apiauth.Consumer", "apiauth.ApiKey",
     "scraping.MatchRef", "scraping.MatchEvent", "scraping.TaskTransition", "scraping.JobItem",
     "scraping.Lineup", "scraping.LineupPlayer", "scraping.PlayerFigure", "scraping.PairingReview", "scraping.Conflict",
-    "scraping.TeamAlias", "scraping.UnknownValue",
+    "scraping.Team", "scraping.TeamAlias", "scraping.UnknownValue",
 }  # fmt: skip
 OF_TABLE = {
     "scraping.Match": "matches", "scraping.Snapshot": "snapshots", "scraping.ScrapeTask": "tasks-dead",
@@ -38,7 +38,7 @@ OF_TABLE = {
     "scraping.WorkerOrder": "worker-orders", "scraping.Submission": "submissions", "apiauth.UsageHour": "usage",
     "scraping.Breaker": "breakers", "scraping.OutcomeBucket": "outcomes", "monitoring.HealthLog": "health-log",
     "monitoring.GradeChange": "grade-changes", "monitoring.AuditEntry": "audit", "monitoring.Alert": "alerts",
-    "monitoring.AlertMessage": "alert-messages",
+    "monitoring.AlertMessage": "alert-messages", "monitoring.LogEntry": "log-entries",
     "apiauth.AccessLog": "access-log",
     "scraping.FieldFill": "field-fills", "scraping.ProxySession": "proxy-sessions", "scraping.SourceDay": "traffic",
     "scraping.MatchArchive": "match-logs",
@@ -47,12 +47,12 @@ OF_TABLE = {
 
 @pytest.fixture(autouse=True)
 def folder(settings: LazySettings, tmp_path: Path) -> Path:
-    settings.MEDIA_ROOT, settings.VAR_DIR = tmp_path / "media", tmp_path
+    settings.STORAGE_DIR, settings.VAR_DIR = tmp_path / "storage", tmp_path
     return tmp_path
 
 
 def run(*arguments: str) -> dict[str, str]:
-    """The table as it was printed: rows deleted by table."""
+    """Returns the printed table: deleted rows by table."""
     output = StringIO()
     call_command("prune", *arguments, stdout=output, stderr=StringIO())
     lines = [line.split() for line in output.getvalue().splitlines()]
@@ -110,11 +110,11 @@ class TestCommand:
         assert run("--table", "errors", "--table", "audit") == {"errors": "1", "audit": "1", "all": "2"}
         assert ScrapeTask.objects.count() == 1
 
-    def test_an_unknown_table_is_answered_with_those_there_are(self) -> None:
+    def test_an_unknown_table_is_refused_with_the_known_ones(self) -> None:
         with pytest.raises(CommandError, match=r"no table nonsense.*access-log.*tasks-dead"):
             run("--table", "nonsense")
 
-    def test_goes_on_until_it_is_done(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_runs_until_nothing_is_due(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("victoryline.lib.retention.BATCH", 2)
         for _ in range(25):
             make_error(now=timezone.now() - timedelta(days=31))
@@ -122,17 +122,17 @@ class TestCommand:
 
     @pytest.mark.django_db(transaction=True)
     def test_removes_the_files_of_deleted_rows(self, folder: Path) -> None:
-        file = folder / "media" / "evidence" / "2026-01-01" / "a.txt"
+        file = folder / "storage" / "error_pages" / "a.html"
         file.parent.mkdir(parents=True)
         file.write_bytes(b"x" * 1234)
         old = timezone.now() - timedelta(days=8)
-        path = file.relative_to(folder / "media").as_posix()
+        path = file.relative_to(folder / "storage").as_posix()
         Evidence.objects.create(error=make_error(), kind="page", path=path, size_bytes=1234, created_at=old)
         assert run("--table", "evidence")["evidence"] == "1"
         assert not file.exists()
 
 
-class TestWhatBelongsToNobody:
+class TestRulesOutsideTheApps:
     def test_sessions_that_have_expired(self) -> None:
         for key, days in (("old", -1), ("new", 1)):
             Session.objects.create(session_key=key, session_data="", expire_date=timezone.now() + timedelta(days=days))

@@ -69,7 +69,7 @@ def test_leaves_match_data_unchanged(text: str) -> None:
     ],
 )  # fmt: skip
 def test_no_text_can_make_it_run_for_long(unit: str) -> None:
-    """A page is written by a stranger. Half a megabyte that is made to hurt takes seconds at the very worst."""
+    """Pages are untrusted: half a megabyte of hostile text takes seconds at most."""
     text = (unit * (SIZE // len(unit) + 1))[:SIZE]
     began = time.process_time()
     clean_document(text)

@@ -1,6 +1,7 @@
-"""`manage.py run` as its operator knows it: real web server, engine, browser and stadium."""
+"""`manage.py run` with real web server, engine, browser and stadium."""
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -11,7 +12,7 @@ import pytest
 
 from tests.system import EmbeddedSystem, wait_for
 from victoryline.configuration import PROJECT_ROOT
-from victoryline.embedded import is_free
+from victoryline.embedded import is_free, keep_private
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +44,12 @@ class TestRunning:
         assert set(system.demo) == {"url", "admin_user", "admin_password", "api_key"}
         assert all(value in system.said() for value in system.demo.values())
 
+    @pytest.mark.requirement("FS-5")
+    def test_database_and_logs_are_readable_by_their_owner_only(self, system):
+        files = [*system.folder.glob("*.sqlite3*"), *(system.folder / "log").glob("*")]
+        assert {file.name for file in files} >= {"victoryline.sqlite3", "victoryline.sqlite3-wal", "engine.log"}
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
     def test_matches_appear_and_carry_their_age(self, system):
         token = system.token()
 
@@ -62,11 +69,11 @@ class TestRunning:
     @pytest.mark.requirement("ZT-11")
     @pytest.mark.parametrize(("command", "other"), [("run_worker", "granian"), ("granian", "run_worker")])
     def test_web_and_worker_do_not_die_with_each_other(self, system, command, other):
-        untouched = system.child(other)
-        system.child(command).kill()
+        untouched, killed = system.child(other), system.child(command)
+        killed.kill()
         if other == "granian":
             assert _answers(system), "the API answers while its workers are dead"
-        wait_for(lambda: _is_running(system, command), seconds=30, what=f"another {command}")
+        wait_for(lambda: _other_child(system, command, killed.pid), seconds=30, what=f"another {command}")
         assert untouched.is_running()
         assert system.child(other).pid == untouched.pid
         wait_for(lambda: _answers(system), seconds=30, what="the web server")
@@ -81,6 +88,20 @@ class TestRunning:
         wait_for(lambda: _answers(system), seconds=30, what="the web server")
 
 
+def test_files_of_an_older_version_become_private(tmp_path):
+    files = [tmp_path / "victoryline.sqlite3", tmp_path / "log" / "web.log.1"]
+    (tmp_path / "log").mkdir()
+    for file in files:
+        file.write_text("")
+        file.chmod(0o644)
+    before = os.umask(0o022)
+    try:
+        keep_private(tmp_path)
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+
+
 class TestStopping:
     @pytest.mark.parametrize(
         "signal_number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.faults_only)]
@@ -91,7 +112,7 @@ class TestStopping:
         assert own_system.left_behind() == []
         assert is_free("127.0.0.1", own_system.port)
 
-    @pytest.mark.faults_only  # the same as fault 3, which runs always
+    @pytest.mark.faults_only  # the same as fault 3, which always runs
     def test_sigkill_of_the_supervisor_leaves_nothing_and_it_starts_again(self, own_system):
         own_system.start()
         before = own_system.demo
@@ -150,10 +171,6 @@ def _other_child(system: EmbeddedSystem, command: str, old_pid: int):
     except (ValueError, psutil.NoSuchProcess):  # none just now, or it ended meanwhile
         return None
     return found if found.pid != old_pid else None
-
-
-def _is_running(system: EmbeddedSystem, command: str) -> bool:
-    return _other_child(system, command, old_pid=0) is not None
 
 
 def _answers(system: EmbeddedSystem) -> bool:

@@ -1,4 +1,4 @@
-"""docs/security.md names tests. They exist."""
+"""Every test that docs/security.md names exists."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from victoryline.lib.http.strict_serializer import NOT_BLANK
 
 SPACES = st.sampled_from([" ", "\t", "\n", "\x00", "\x1c", "\x1f", "\x85", "\xa0", "\u2003", "a"])
-# Of those that JavaScript takes for spaces and Python doesn't, the description asks for more than we do.
+# For characters that are spaces in JavaScript only, the description is stricter than the server.
 ECMA_ALONE = "\ufeff"
 # JavaScript's `\s`, spelled out for Python's `re`.
 ECMA_SPACE = r"\t\n\x0b\x0c\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"

@@ -1,4 +1,4 @@
-"""The supervisor with small children of our own: each is a real process, and so is the supervisor."""
+"""The supervisor with small test children, all of them real processes."""
 
 import json
 import os
@@ -75,7 +75,7 @@ class Running:
         path = self.folder / "var" / "log" / f"child{number}.log"
         return path.read_text() if path.exists() else ""
 
-    def said(self, number: int, word: str) -> list[int]:
+    def times_of(self, number: int, word: str) -> list[int]:
         words = self.log(number).split()
         return [int(words[at + 1]) for at, each in enumerate(words) if each == word]
 
@@ -107,34 +107,34 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 class TestRestart:
     def test_starts_a_killed_child_again(self, start):
         running = start(LISTENS)
-        os.kill(running.said(0, "pid")[0], signal.SIGKILL)
-        wait_for(lambda: len(running.said(0, "pid")) == 2)
+        os.kill(running.times_of(0, "pid")[0], signal.SIGKILL)
+        wait_for(lambda: len(running.times_of(0, "pid")) == 2)
         assert "child0 ended (signal SIGKILL)" in running.output.read_text()
 
     def test_waits_longer_each_time(self, start):
         running = start(LISTENS)
         for count in (1, 2, 3):
-            os.kill(running.said(0, "pid")[-1], signal.SIGKILL)
-            wait_for(lambda count=count: len(running.said(0, "pid")) == count + 1)
+            os.kill(running.times_of(0, "pid")[-1], signal.SIGKILL)
+            wait_for(lambda count=count: len(running.times_of(0, "pid")) == count + 1)
         text = running.output.read_text()
         assert [f"in {delay} s" in text for delay in ("0.2", "0.4", "0.8")] == [True] * 3
 
     def test_ends_the_processes_of_a_dead_child(self, start):
         running = start(HAS_A_DETACHED_CHILD)
         (old,) = [each for each in running.everything if each.cmdline()[-1] == SLEEPS]
-        os.kill(running.said(0, "pid")[0], signal.SIGKILL)
-        wait_for(lambda: len(running.said(0, "pid")) == 2)
+        os.kill(running.times_of(0, "pid")[0], signal.SIGKILL)
+        wait_for(lambda: len(running.times_of(0, "pid")) == 2)
         assert not old.is_running()
 
     def test_leaves_other_children_alone(self, start):
         running = start(LISTENS, HAS_A_DETACHED_CHILD)
-        os.kill(running.said(0, "pid")[0], signal.SIGKILL)
-        wait_for(lambda: len(running.said(0, "pid")) == 2)
-        assert len(running.said(1, "pid")) == 1
+        os.kill(running.times_of(0, "pid")[0], signal.SIGKILL)
+        wait_for(lambda: len(running.times_of(0, "pid")) == 2)
+        assert len(running.times_of(1, "pid")) == 1
         assert len(running.alive()) == 3  # the parent watch, the second child and its own child
 
 
-# They print when they received the signal, and when they ended.
+# They print the times of the signal and of their end.
 PRINTS_ITS_END = """
 import time
 def leave(*_):
@@ -150,7 +150,7 @@ class TestStop:
         running = start(LEAVES_SLOWLY, "# stops first" + LEAVES_SLOWLY)
         running.process.terminate()
         running.process.wait(timeout=10)
-        assert running.said(1, "ended")[0] <= running.said(0, "signalled")[0]
+        assert running.times_of(1, "ended")[0] <= running.times_of(0, "signalled")[0]
         assert running.nothing_is_left()
 
     @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
@@ -160,7 +160,7 @@ class TestStop:
         assert running.process.wait(timeout=10) == 0
         assert running.nothing_is_left()
 
-    def test_a_deaf_child_is_killed_after_the_grace(self, start):
+    def test_a_child_that_ignores_signals_is_killed_after_the_grace_time(self, start):
         running = start(IS_DEAF)
         began = time.monotonic()
         running.process.terminate()
@@ -172,10 +172,10 @@ class TestStop:
         running = start(IS_DEAF, grace=120)
         began = time.monotonic()
         running.process.send_signal(signal.SIGINT)
-        time.sleep(ONE_SIGNAL_SECONDS + 0.1)  # signals closer together are taken for one
+        time.sleep(ONE_SIGNAL_SECONDS + 0.1)  # signals closer together count as one
         running.process.send_signal(signal.SIGINT)
         running.process.wait(timeout=60)
-        assert time.monotonic() - began < 60, "it waited for the grace"
+        assert time.monotonic() - began < 60, "it waited for the grace time"
 
     def test_sigkill_of_the_supervisor_leaves_nothing(self, start):
         running = start(LISTENS, IS_DEAF, HAS_A_DETACHED_CHILD)

@@ -1,4 +1,4 @@
-"""Ten live matches, as an operator starts them: fresh, small and quick. The real figures are the benchmarks' affair."""
+"""Ten live matches in the embedded system: age, memory and speed. The benchmarks have exact figures."""
 
 from __future__ import annotations
 

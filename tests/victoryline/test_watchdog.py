@@ -1,4 +1,4 @@
-"""The watchdog: what it takes for stalled, what it excuses, and that the process is really gone then."""
+"""The watchdog: stalled threads and loops, exceptions, and the end of the process."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TestSigns:
         clock.now += 3600
         assert watchdog.check() == ""
         assert checks(watchdog, clock, 5) == [""] * 5
-        assert any(checks(watchdog, clock, 5)), "but what really hangs still hangs"
+        assert any(checks(watchdog, clock, 5)), "a real stall is still found"
 
     def test_a_sign_that_cannot_be_read_is_no_stall(
         self, watchdog: Watchdog, clock: Clock, caplog: pytest.LogCaptureFixture
@@ -175,9 +175,9 @@ class TestLoop:
             thread.stop()  # type: ignore[no-untyped-call]
 
 
-class TestLastWords:
+class TestReplacedProcess:
     @pytest.mark.requirement("NFR-010")
-    def test_the_process_ends_with_its_children_and_says_where_it_hung(self) -> None:
+    def test_the_process_ends_with_its_children_and_logs_where_it_hung(self) -> None:
         process = subprocess.Popen(
             python("-c", STALLS), cwd=PROJECT_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -192,8 +192,8 @@ class TestLastWords:
         psutil.wait_procs([child], timeout=5)
         assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
-    def test_a_process_that_was_stopped_and_continued_lives_on(self) -> None:
-        """Stopped for many times what is allowed, between two checks and two rounds."""
+    def test_a_process_that_was_stopped_and_continued_is_not_ended(self) -> None:
+        """Stopped for many times the limit, between two checks and two rounds."""
         process = subprocess.Popen(python("-c", GOES_ROUND), cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         try:
@@ -209,7 +209,7 @@ class TestLastWords:
             process.communicate()
 
     def test_a_log_that_hangs_delays_no_exit(self) -> None:
-        """A thread hangs with the lock of the log's handler in its hands."""
+        """A thread hangs while it holds the lock of the log handler."""
         script = STALLS.replace("def hangs_here():", "def hangs_here():\n    logging.getLogger().handlers[0].acquire()")
         done = subprocess.run(
             python("-c", script), cwd=PROJECT_ROOT, capture_output=True, text=True, check=False, timeout=30

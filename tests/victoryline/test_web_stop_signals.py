@@ -1,4 +1,4 @@
-"""Processes that are signalled to stop at a bad moment: real ones, one of them of a real web server."""
+"""Stop signals at bad moments, sent to real processes, one of them a web server."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ application = None
 
 
 class TestMainThreadAsleep:
-    def test_it_notices(self) -> None:
+    def test_signals_are_handled(self) -> None:
         assert _sleep("awake", seconds=30) == "stopped\n"
 
-    def test_without_us_it_would_not(self) -> None:
-        """If it does, by now, then this guard is no longer needed."""
+    def test_without_the_guard_it_is_missed(self) -> None:
+        """If this fails, the guard is no longer needed."""
         with pytest.raises(subprocess.TimeoutExpired):
             _sleep("", seconds=4)
 
 
 @pytest.mark.slow
-def test_a_process_that_is_loading_leaves_at_once(tmp_path: Path) -> None:
+def test_a_loading_process_ends_at_once(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW_TO_LOAD)
     env = {**os.environ, **clean_environment(), "PYTHONPATH": str(PROJECT_ROOT)}
     command = ("-m", "granian", "--interface", "wsgi", "slow:application", "--port", str(free_port()))

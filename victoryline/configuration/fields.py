@@ -8,6 +8,7 @@ and one error message for both.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 from urllib.parse import urlsplit
@@ -39,11 +40,16 @@ def _split(value: Any) -> Any:
 
 
 def _from_root(value: Any) -> Any:
-    """Relative paths start at the project's folder, whatever the working directory is."""
+    """Resolves relative paths from the project's folder, not from the working directory."""
     return (PROJECT_ROOT / Path(value).expanduser()).resolve() if isinstance(value, str) else value
 
 
+def _networks(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(str(ip_network(text)) for text in texts)  # raises ValueError
+
+
 TextList = Annotated[tuple[str, ...], BeforeValidator(_split)]
+NetworkList = Annotated[tuple[str, ...], BeforeValidator(_split), AfterValidator(_networks)]
 FilePath = Annotated[Path, BeforeValidator(_from_root)]
 OptionalPath = Annotated[Path | None, BeforeValidator(_from_root)]
 LowerCase = BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
@@ -88,6 +94,8 @@ def allowed(field: FieldInfo) -> str:
     for item in field.metadata:
         if isinstance(item, AfterValidator) and isinstance(item.func, UrlCheck):
             return str(item.func)
+    if any(isinstance(item, AfterValidator) and item.func is _networks for item in field.metadata):
+        return "a list of networks such as 10.0.0.0/8, separated by commas"
     limits = [item for item in field.metadata if isinstance(item, Ge | Le)]
     if limits:
         low, high = (item.ge if isinstance(item, Ge) else item.le for item in limits)

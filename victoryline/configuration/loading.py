@@ -25,10 +25,11 @@ REMOVED_KEYS = frozenset(
     for section, keys in {
         "alerts": "batch_seconds hourly_limit pause_seconds repeat_minutes",
         "database.pool": "idle lifetime max min",
-        "engine": "heartbeat_seconds hint_again_seconds leader_lease_seconds max_rescues poll_group_size "
-        "scheduler_tick_seconds stall_seconds task_deadline_seconds",
+        "engine": "heartbeat_seconds hint_again_seconds leader_lease_seconds max_rescues min_free_disk_mb "
+        "poll_group_size scheduler_tick_seconds stall_seconds task_deadline_seconds",
         "files": "match_log_dir",
         "retention": "dead_days done_hours evidence_days evidence_max_kb evidence_total_mb submissions_days usage_days",
+        "scraper.adaptive": "importance_file",
         "scraper.browser": "drain_seconds hung_seconds max_body_kb max_pages max_redirects",
         "scraper.drift": "drop_percent failures retry",
         "scraper.lifecycle": "archive_after_hours lineup_window_hours",
@@ -39,7 +40,7 @@ REMOVED_KEYS = frozenset(
         "scraper.resources.memory": "admission_retry idle_watch_minutes min_free_mb",
         "scraper.tokens": "degraded_after",
         "stadium": "port seed",
-        "web": "key_overlap_hours rate_limits.anonymous rate_limits.tokens request_slow_ms",
+        "web": "key_overlap_hours rate_limits.anonymous rate_limits.tokens request_slow_ms token_lifetime_hours",
     }.items()
     for key in keys.split()
 )

@@ -91,6 +91,8 @@ class Proxies(Group):
     """Keep a proxy session for a batch, or change it with every visit."""
     scraper_sticky_ttl_seconds: int = setting(600, "sticky_ttl", 1, DAY_SECONDS)
     """Seconds a session at a source lasts; the next visit then starts another one, with new cookies."""
+    scraper_sessions_per_source: int = setting(1, "sessions_per_source", 1, 20)
+    """Sessions that a worker keeps at a source, each with a proxy of its own; the least recently used one reads."""
     scraper_proxies: str = secret("")
     """Proxies as URLs, separated by spaces: http://user:password@host:port#country."""
     iproyal_host: str = setting("", "host")
@@ -125,5 +127,3 @@ class Adaptive(Group):
     """Detect breaks, innings changes and the end of a match."""
     error_calm_seconds: int = setting(300, "error_calm", 1, DAY_SECONDS)
     """Seconds without errors until a match is polled normally again. The demo divides it by its pace."""
-    importance_file: OptionalPath = setting(None, "importance_file")
-    """Rules that rank matches by importance. Empty: config/importance.yaml."""

@@ -9,6 +9,7 @@ from victoryline.configuration.fields import (
     HttpUrl,
     LowerCase,
     MailUrl,
+    NetworkList,
     OptionalPath,
     PostgresUrl,
     RedisUrl,
@@ -17,6 +18,8 @@ from victoryline.configuration.fields import (
     secret,
     setting,
 )
+
+LOCAL_NETWORKS = ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 
 
 class Monitoring(Group):
@@ -27,16 +30,30 @@ class Monitoring(Group):
     """Serve metrics."""
     prometheus_port: int = setting(9090, "prometheus.port", 1, 65_535)
     """Port of a worker's or scheduler's own metrics."""
+    metrics_allowed_networks: NetworkList = setting(LOCAL_NETWORKS, "prometheus.allowed_networks")
+    """Networks that read /metrics without a token. Behind a balancer set TRUSTED_PROXIES, or its address counts."""
+    metrics_token: str = secret("")
+    """Bearer token with which any address may read /metrics. Empty: none."""
     metrics_bind: str = setting("127.0.0.1", "prometheus.bind")
     """Address a worker's or scheduler's metrics listen on."""
     health_check_enabled: bool = setting(True, "health_check.enabled")
     """Serve /health."""
+    status_page_public_scores: Annotated[Literal["demo", "true", "false"], LowerCase] = setting(
+        "demo", "status_page.public_scores"
+    )
+    """Show matches on the status page and in /status to visitors without a login; demo: only while the demo is on."""
     log_level: Annotated[Literal["DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL"], UpperCase] = setting(
         "INFO", "logging.level"
     )
     """Least severe level that is logged."""
     log_format: Annotated[Literal["json", "console"], LowerCase] = setting("json", "logging.format")
     """One JSON object per line, or lines for a terminal."""
+    log_unchanged_every: int = setting(12, "logging.unchanged_every", 0, 100_000)
+    """Of a match's polls without a change one of so many is a log line; 0: none. All other attempts are logged."""
+    source_trace: Annotated[Literal["none", "failed", "slow", "all"], LowerCase] = setting(
+        "failed", "logging.source_trace"
+    )
+    """Requests to sources that are logged, one line each: none, failed, slow (and failed), all."""
     sentry_dsn: str = secret("")
     """Sentry project that receives alerts as events."""
 
@@ -66,7 +83,7 @@ class Storage(Group):
     redis_url: RedisUrl = secret("")
     """Redis to use. Empty: the broker inside the engine process."""
     db_connection_pool_size: int = setting(10, "pool.size", 1, 1000)
-    """Connections a process keeps open (PostgreSQL); twice as many at peak, half as many when idle."""
+    """Connections a process keeps open (PostgreSQL); twice as many at peak, and half as many always ready."""
     db_connection_timeout_seconds: int = setting(30, "pool.timeout", 1, 600)
     """Seconds to wait for a connection of the pool."""
     db_answer_seconds: int = setting(20, "answer_seconds", 1, 3600)
@@ -97,8 +114,6 @@ class Web(Group):
     """Signs API tokens. Empty: generated once and kept in VAR_DIR; required with PostgreSQL."""
     jwt_previous_keys: TextList = secret(())
     """Earlier signing keys, accepted until the tokens they signed have expired."""
-    token_lifetime_hours: int = setting(24, "token_lifetime_hours", 1, 720)
-    """Hours an API token is valid."""
     rate_limit_standard_per_minute: int = setting(100, "rate_limits.standard", 1, 1_000_000)
     """Requests a minute of a standard consumer."""
     rate_limit_premium_per_minute: int = setting(1000, "rate_limits.premium", 1, 1_000_000)
@@ -106,7 +121,7 @@ class Web(Group):
     cors_origins: TextList = setting((), "cors_origins")
     """Sites whose pages may call the API from a browser, such as https://example.com; * for all."""
     request_trace: Annotated[Literal["none", "refused", "slow", "all"], LowerCase] = setting("refused", "request_trace")
-    """Which API requests are logged in full, without secrets: none, refused, slow (and refused), all."""
+    """API requests that are logged in full, without secrets: none, refused, slow (and refused), all."""
 
 
 class Engine(Group):
@@ -119,8 +134,6 @@ class Engine(Group):
     """Seconds a worker owns a task without a heartbeat; heartbeats and the scheduler's lease follow it."""
     stop_seconds: int = setting(25, "stop_seconds", 1, 600)
     """Seconds a worker has to finish its running tasks after SIGTERM."""
-    min_free_disk_mb: int = setting(200, "min_free_disk_mb", 0, 1_048_576)
-    """Free disk space below which a worker takes no new work."""
 
 
 class Retention(Group):
@@ -128,7 +141,7 @@ class Retention(Group):
 
     section = "retention"
     keep_errors_days: int = setting(30, "errors_days", 30, 3650)
-    """Days that failed attempts, dead letters and jobs are kept."""
+    """Days that failed attempts, dead letters, jobs and ERROR and CRITICAL log lines (as rows) are kept."""
     keep_snapshots_hours: int = setting(24, "snapshots_hours", 1, 87_600)
     """Hours that old snapshots of a match are kept."""
     keep_access_log_days: int = setting(30, "access_log_days", 1, 3650)
@@ -151,8 +164,6 @@ class Demo(Group):
     """Speed of the matches; 1 is real time."""
     stadium_programme: str = setting("demo", "programme")
     """Set of matches that the stadium plays."""
-    crash_at: str = setting("", "")
-    """Name of a crash point at which the process kills itself. For fault tests only."""
 
 
 class Files(Group):
@@ -161,5 +172,7 @@ class Files(Group):
     section = "files"
     var_dir: FilePath = setting(PROJECT_ROOT / "var", "var_dir")
     """Folder of every file that VictoryLine writes."""
+    storage_dir: OptionalPath = setting(None, "storage_dir")
+    """Folder of evidence and match logs, shared by all processes. Empty: storage in VAR_DIR."""
     config_file: OptionalPath = setting(None, "")
     """The YAML file to read."""

@@ -37,7 +37,9 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
     compressed_fields = True
     warn_unsaved_form = True
     none_yet = ""  # text of an empty table: why it is empty, and what it will show
-    joined: tuple[str, ...] = ()  # related rows that are loaded with each row, besides those of the list's own columns
+    joined: tuple[
+        str, ...
+    ] = ()  # related rows that are loaded with each row, in addition to those of the list's columns
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Joins the related rows, without their JSON columns."""

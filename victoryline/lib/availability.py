@@ -24,6 +24,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from victoryline.lib import pg_wait
+from victoryline.lib.statements import statement_of
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -143,7 +144,7 @@ class Availability:
             if is_news:
                 self._away_since = time.monotonic()
         if is_news:
-            extra = {"action": f"{self.name.lower()}_away"}
+            extra = {"action": f"{self.name.lower()}_away", **statement_of(error)}
             logger.warning("%s is away (%s): until it is back %s", self.name, error, self._meanwhile, extra=extra)
 
 

@@ -1,6 +1,6 @@
 """Named points where tests can kill the process, to prove what a death there leaves behind.
 
-Armed by CRASH_AT ("name", or "name:3" for the third time through); unarmed, a call is one comparison. The death is a
+`arm` takes "name", or "name:3" for the third time through; unarmed, a call is one comparison. The process dies by a
 real SIGKILL: no handler, no rollback by us, no flushing.
 """
 
@@ -16,14 +16,14 @@ _passes_left = 0
 
 
 def arm(where: str) -> None:
-    """Die at this point. Empty: at none."""
+    """Makes the process kill itself at this point; an empty name disarms."""
     global _name, _passes_left  # noqa: PLW0603 - one process, one place to die
     _name, _, times = where.partition(":")
     _passes_left = int(times or 1)
 
 
 def crash_point(name: str) -> None:
-    """Die here, if this is the place."""
+    """Kills the process if this point is armed."""
     global _passes_left  # noqa: PLW0603
     if name != _name:
         return

@@ -1,12 +1,20 @@
-"""Files in VAR_DIR that only their owner may read, and files that are read again when they change."""
+"""Files that are written as a whole, private files, and files that are read again when they change."""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from victoryline.lib.units import MEGABYTE
+
+MIN_FREE_DISK_MB = 200  # below it a worker takes no new work, and no evidence or match log is written
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class EmptySecretError(Exception):
@@ -40,6 +48,39 @@ def write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yields a draft that replaces `path` at the end of the block; after an error nothing is left of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    try:
+        yield draft
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def require_free_space(folder: Path, size: int = 0) -> None:
+    """Raises OSError if less than MIN_FREE_DISK_MB would be free on the disk of `folder` after `size` bytes more."""
+    free = shutil.disk_usage(folder).free
+    if free - size < MIN_FREE_DISK_MB * MEGABYTE:
+        raise OSError(f"only {free // MEGABYTE} MB of disk space are left")
+
+
+def safe_name(text: str) -> str:
+    """Returns a name from outside as part of a file name."""
+    return _UNSAFE.sub("-", text)[:60] or "-"
+
+
+def read_below(folder: Path, path: Path) -> bytes | None:
+    """Returns the content of a file below the folder; None when it is missing or elsewhere."""
+    try:
+        return path.resolve().read_bytes() if path.resolve().is_relative_to(folder.resolve()) else None
+    except OSError:
+        return None
 
 
 class WatchedFile:

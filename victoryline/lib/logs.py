@@ -7,6 +7,7 @@ process. Lines are JSON, or text for a terminal. Secrets are removed: see `redac
 
 import logging
 import traceback
+import uuid
 from typing import Any
 
 import orjson
@@ -15,7 +16,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from victoryline.lib.redaction import redact
 
-FIRST_KEYS = ("ts", "level", "service", "logger", "event", "action")
+FIRST_KEYS = ("ts", "level", "service", "logger", "event", "action", "match_id")
 MANY_LINES = ("exception", "stack", "stack_trace")
 _process: dict[str, Any] = {}
 
@@ -27,7 +28,7 @@ def set_process(**context: Any) -> None:
 
 def logging_config(*, level: str, format: str, service: str) -> dict[str, Any]:
     """Returns the value of Django's LOGGING."""
-    set_process(service=service)
+    set_process(service=service, run_id=str(uuid.uuid4()))
     quiet = {"handlers": [], "level": "INFO", "propagate": True}
     return {
         "version": 1,
@@ -118,7 +119,14 @@ def _write_out_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDi
     error = _taken_exception(event)
     if error is not None:
         event["exception"] = "".join(traceback.format_exception(error)).rstrip()
+        event.update(_statement_of(error))
     return event
+
+
+def _statement_of(error: BaseException) -> dict[str, str]:
+    from victoryline.lib.statements import statement_of  # not at import time: Django's settings import this module
+
+    return statement_of(error)
 
 
 def _explain_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -126,6 +134,7 @@ def _explain_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict
     if error is not None:
         event.setdefault("error_type", type(error).__name__)
         event.setdefault("error_message", str(error))
+        event.update(_statement_of(error))
         if event["level"] in {"ERROR", "CRITICAL"}:
             event.setdefault("stack_trace", "".join(traceback.format_exception(error)))
     return event

@@ -37,8 +37,8 @@ def install(*, answer_seconds: float, connect_seconds: float) -> None:
             left = deadline - time.monotonic()
             if left <= 0 or not poller.poll(left * 1000):
                 raise OperationalError(
-                    f"PostgreSQL has not answered for {seconds:g} s; the connection is given up, "
-                    "and what it was asked for may or may not be done"
+                    f"PostgreSQL has not answered for {seconds:g} s; the connection is given up, and its last "
+                    f"statement may or may not have been executed"
                 )
             state = connection.poll()
 

@@ -126,6 +126,8 @@ def _log_stall(reason: str) -> None:
         reason,
         extra={"action": "process_stalled", "stacks": stacks()},
     )
+    for handler in logging.getLogger().handlers:
+        handler.flush()
 
 
 def stacks() -> str:

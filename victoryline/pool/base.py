@@ -56,6 +56,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if key not in _pools:
                 connect = base.DatabaseWrapper(self.settings_dict, self.alias).get_new_connection
                 _pools[key] = Pool(lambda: connect(conn_params), self.settings_dict["POOL"])
+                _pools[key].start_upkeep()
             return _pools[key]
 
     def _key(self, conn_params: dict[str, Any]) -> tuple[object, ...]:

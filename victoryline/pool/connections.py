@@ -8,19 +8,21 @@ both (fault 13 of the fault tests).
 Guards against four things. Too many connections: callers wait, with a limit. Dead ones: an idle connection is checked
 before it is lent, and a dead one discards all idle ones. An unreachable server: one caller tries, the others fail at
 once, so that a web server does not fill up with waiting threads. Leaks: a connection whose thread ended without
-returning it is noticed, and its place is free again.
+returning it is noticed, and its place is free again; one that is held for a minute is logged with the holder's stack.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
+import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psycopg2
 from prometheus_client import Counter, Gauge, Histogram
@@ -31,6 +33,7 @@ from victoryline.lib import pg_wait
 logger = logging.getLogger(__name__)
 
 LOST_CHECK_SECONDS = 1.0
+UPKEEP_SECONDS = 5.0
 # A healthy pool lends within a millisecond; the average must stay below 0.1 s, and callers give up after 30 s.
 WAIT = Histogram(
     "db_pool_wait_seconds",
@@ -45,10 +48,11 @@ LOST = Counter("db_pool_lost", "Connections that were never given back.")
 class Limits:
     maximum: int  # lent and idle together
     kept: int  # most idle ones; further ones are closed when they are returned
-    minimum: int  # fewest idle ones, however long they have been idle
+    minimum: int  # idle ones that are always ready: opened ahead, and kept however long they are idle
     wait_seconds: float
     idle_seconds: float = 600.0
     lifetime_seconds: float = 1800.0
+    held_seconds: float = 60.0  # one that is lent for longer is reported
     ping_seconds: float = 2.0  # timeout of the check (SELECT 1) of an idle connection
     trust_seconds: float = 0.5  # a connection that was used within this time is lent again without a check
     retry_seconds: float = 1.0  # between attempts while the server is unreachable; other callers fail at once
@@ -69,10 +73,12 @@ class _Kept:
     idle_since: float
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Lent:
     opened_at: float
-    borrower: str
+    lent_at: float
+    borrower: threading.Thread = field(default_factory=threading.current_thread)
+    is_reported: bool = False
 
 
 class Pool:
@@ -89,7 +95,7 @@ class Pool:
         self._away_because = ""
         self._try_at = 0.0
         self._is_trying = False
-        self._is_closed = False
+        self.is_closed = False
 
     @property
     def in_use(self) -> int:
@@ -113,22 +119,82 @@ class Pool:
         with self._changed:
             lent, now, leaving = self._lent.pop(weakref.ref(taken), None), self._clock(), [taken]
             is_young = lent is not None and now - lent.opened_at < self._limits.lifetime_seconds
-            if lent and is_young and is_reset and not self._is_closed and len(self._idle) < self._limits.kept:
+            if lent and is_young and is_reset and not self.is_closed and len(self._idle) < self._limits.kept:
                 self._idle.append(_Kept(taken, lent.opened_at, now))
                 leaving = []
-            idle_before = now - self._limits.idle_seconds
-            while len(self._idle) > self._limits.minimum and self._idle[0].idle_since <= idle_before:
-                leaving.append(self._idle.pop(0).connection)
+            leaving += self._idle_too_long(now)
             self._changed.notify()
         _close(leaving)
 
     def close(self) -> None:
         """Closes idle connections now, and lent ones when they are returned."""
         with self._changed:
-            self._is_closed = True
+            self.is_closed = True
             leaving = [kept.connection for kept in self._idle]
             self._idle.clear()
         _close(leaving)
+
+    def start_upkeep(self) -> None:
+        """Starts the thread that runs `upkeep` until the pool is closed or forgotten."""
+        own = weakref.ref(self)
+
+        def run() -> None:
+            while (pool := own()) is not None and not pool.is_closed:
+                with suppress(psycopg2.Error):  # the server is away: the next caller gets the reason
+                    pool.upkeep()
+                del pool
+                time.sleep(UPKEEP_SECONDS)
+
+        threading.Thread(target=run, name="database pool", daemon=True).start()
+
+    def upkeep(self) -> None:
+        """Reports connections that are held for long, and brings the number of idle ones to the minimum."""
+        now = self._clock()
+        with self._changed:
+            self._reclaim_lost()
+            late = [one for one in self._lent.values() if now - one.lent_at > self._limits.held_seconds]
+            new = [one for one in late if not one.is_reported]
+            for one in new:
+                one.is_reported = True
+            leaving = self._idle_too_long(now)
+        _close(leaving)
+        for one in new:
+            _report_held(one, now - one.lent_at)
+        while self._may_open_ahead():
+            self._open_ahead()
+
+    def _may_open_ahead(self) -> bool:
+        """Returns whether an idle connection is missing, and counts it as promised."""
+        with self._changed:
+            wanted = len(self._idle) < self._limits.minimum and not self.is_closed and not self._away_because
+            if not wanted or len(self._idle) + self.in_use >= self._limits.maximum:
+                return False
+            self._promised += 1
+            return True
+
+    def _open_ahead(self) -> None:
+        try:
+            opened = self._open()
+            with self._changed:
+                is_late = self.is_closed
+                if not is_late:
+                    self._idle.insert(0, _Kept(opened, self._clock(), self._clock()))
+            if is_late:
+                _close([opened])
+        finally:
+            with self._changed:
+                self._promised -= 1
+                self._changed.notify()
+
+    def _idle_too_long(self, now: float) -> list[connection]:
+        """Removes idle connections above the minimum that were not used for long, and too old ones; returns them."""
+        idle_before, opened_before = now - self._limits.idle_seconds, now - self._limits.lifetime_seconds
+        leaving = [kept for kept in self._idle if kept.opened_at <= opened_before]
+        rest = [kept for kept in self._idle if kept.opened_at > opened_before]
+        while len(rest) > self._limits.minimum and rest[0].idle_since <= idle_before:
+            leaving.append(rest.pop(0))
+        self._idle = rest
+        return [kept.connection for kept in leaving]
 
     def _take(self, deadline: float) -> connection:
         while True:
@@ -141,8 +207,7 @@ class Pool:
                 else:
                     continue
                 with self._changed:
-                    borrower = threading.current_thread().name
-                    self._lent[weakref.ref(taken, self._lost.append)] = _Lent(opened_at, borrower)
+                    self._lent[weakref.ref(taken, self._lost.append)] = _Lent(opened_at, self._clock())
                 return taken
             finally:
                 with self._changed:
@@ -221,9 +286,19 @@ class Pool:
                 LOST.inc()
                 logger.warning(
                     "Thread %s never gave its database connection back; the pool has its place again",
-                    lost.borrower,
+                    lost.borrower.name,
                     extra={"action": "connection_lost"},
                 )
+
+
+def _report_held(lent: _Lent, seconds: float) -> None:
+    frame = sys._current_frames().get(lent.borrower.ident or 0)  # noqa: SLF001 - the documented way to a thread's stack
+    logger.warning(
+        "Thread %s has held a database connection for %.0f s without returning it; its stack shows where it is now",
+        lent.borrower.name,
+        seconds,
+        extra={"action": "connection_held", "stack": "".join(traceback.format_stack(frame)) if frame else ""},
+    )
 
 
 def _close(leaving: list[connection]) -> None:

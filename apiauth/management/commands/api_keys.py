@@ -58,7 +58,9 @@ class Command(BaseCommand):
         consumer.add_argument("name")
         access = consumer.add_mutually_exclusive_group()
         access.add_argument("--active", dest="is_active", action="store_const", const=True, help="It may use the API.")
-        access.add_argument("--inactive", dest="is_active", action="store_const", const=False, help="Shut it out.")
+        access.add_argument(
+            "--inactive", dest="is_active", action="store_const", const=False, help="End its access to the API."
+        )
         for each in (issue, consumer):
             each.add_argument("--tier", choices=Tier.values, help="Default: unchanged; standard for a new consumer.")
             each.add_argument("--requests-per-minute", type=int, help="For the tier custom only.")
@@ -184,8 +186,8 @@ def _note_revocation(prefix: str, error: BaseException) -> None:
         minutes = revoked.LIFETIME_SECONDS // 60
         raise CommandError(
             f"The database can't be reached ({first_line(error)}), so {prefix} is NOT revoked yet. It is noted in "
-            f"Redis: while the database is away, and for {minutes} minutes at most, the web processes turn the key "
-            "away all the same. Revoke it again when the database is back."
+            f"Redis: while the database is away, and for {minutes} minutes at most, the web processes refuse the key "
+            f"anyway. Revoke it again when the database is back."
         ) from error
 
 

@@ -22,7 +22,7 @@ class PlainMatch(models.Model):
 
     class Meta:
         managed = False
-        db_table = "scraping_match"
+        db_table = "matches"
 
     def __str__(self) -> str:
         return self.title

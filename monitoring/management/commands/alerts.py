@@ -51,7 +51,9 @@ class Command(BaseCommand):
         for alert in alerts:
             minutes = (now - alert.opened_at).total_seconds() / 60
             self.stdout.write(f"{alert.severity:8} {minutes:5.0f} min  {one_line(alert.summary)}")
-            sent = {0: "not sent yet", 1: "sent once"}.get(alert.told_count, f"sent {alert.told_count} times")
+            sent = {0: "not sent yet", 1: "sent once"}.get(
+                alert.notification_count, f"sent {alert.notification_count} times"
+            )
             by = f", acknowledged by {alert.acknowledged_by}" if alert.acknowledged_by else ""
             self.stdout.write(f"{'':19} -> {kind_of(alert.key).action} ({sent}{by})")
 
@@ -84,8 +86,8 @@ def _as_json(alert: Alert) -> dict[str, Any]:
         "summary": alert.summary,
         "opened_at": as_utc_iso(alert.opened_at),
         "count": alert.count,
-        "told_count": alert.told_count,
-        "told_at": as_utc_iso(alert.told_at) if alert.told_at else None,
+        "notification_count": alert.notification_count,
+        "notified_at": as_utc_iso(alert.notified_at) if alert.notified_at else None,
         "muted_until": as_utc_iso(alert.muted_until) if alert.muted_until else None,
         "acknowledged_by": alert.acknowledged_by,
         "do": kind_of(alert.key).action,

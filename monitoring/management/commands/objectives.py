@@ -14,7 +14,6 @@ from django.utils import timezone
 from monitoring import objectives
 from monitoring.objectives import Totals
 from scraping.documents.queries import find_match
-from scraping.models import MatchRef
 
 WORST = 10
 
@@ -43,7 +42,7 @@ class Command(BaseCommand):
             row = find_match(match)
             if row is None:
                 raise CommandError(f"No match is known as {match[:100]}. GET /api/v1/matches lists those that are.")
-            found = {match: objectives.totals(start, end, match_id=row.pk)}
+            found = {match: objectives.totals(start, end, keys=[ref.key for ref in row.refs.select_related("source")])}
         self._print(found, is_json=options["json"])
         whole = next(iter(found.values()))
         if any(each.is_met is False for each in objectives.objectives_of(whole)):
@@ -64,14 +63,11 @@ class Command(BaseCommand):
             self.stdout.write(f"{of[:24]:24} {each.name:10} {ratio:>9} {target:>7} {each.total:>9}  {each.result}")
 
 
-def _worst(totals_by_match: dict[int, Totals]) -> dict[str, Totals]:
+def _worst(totals_by_match: dict[str, Totals]) -> dict[str, Totals]:
     """Returns the matches that missed an objective, the worst first, by the key that `--match` accepts."""
     missed = []
-    for match_id, totals in totals_by_match.items():
+    for key, totals in totals_by_match.items():
         measured = [each for each in objectives.objectives_of(totals) if each.total]
         if any(not each.is_met for each in measured):
-            missed.append((min((each.ratio or 0.0) / each.target for each in measured), match_id, totals))
-    worst = sorted(missed, key=lambda row: row[:2])[:WORST]
-    refs = MatchRef.objects.filter(match_id__in=[match_id for _, match_id, _ in worst]).order_by("-pk")
-    keys = {ref.match_id: ref.key for ref in refs.select_related("source")}
-    return {keys.get(match_id, f"match {match_id}"): totals for _, match_id, totals in worst}
+            missed.append((min((each.ratio or 0.0) / each.target for each in measured), key, totals))
+    return {key: totals for _, key, totals in sorted(missed, key=lambda row: row[:2])[:WORST]}

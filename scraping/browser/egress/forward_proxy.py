@@ -22,6 +22,7 @@ import socket
 import struct
 import time
 from collections.abc import Coroutine
+from contextvars import Context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,9 @@ class ForwardProxy:
     async def start(self) -> str:
         """Listens on a free port, unless it listens already; returns its address for a browser context."""
         if self._server is None:
-            self._server = await asyncio.start_server(self._accept, HOST, 0)
+            # In a context of its own: log lines of a connection must not name the task that opened the first page.
+            starting = asyncio.start_server(self._accept, HOST, 0)
+            self._server = await asyncio.get_running_loop().create_task(starting, context=Context())
         return f"socks5://{HOST}:{self._server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
@@ -220,7 +223,7 @@ class ForwardProxy:
         async def watch_idle() -> None:
             while (left := moved + limits.idle_seconds - time.monotonic()) > 0:  # noqa: ASYNC110 - it waits for time
                 await asyncio.sleep(left)
-            raise self._cut(f"idle for {limits.idle_seconds:g} s")
+            raise self._cut(f"idle for {limits.idle_seconds:g} s", level=logging.INFO)
 
         try:
             async with asyncio.timeout(limits.connection_seconds):
@@ -236,18 +239,17 @@ class ForwardProxy:
         if self._minute[1] > self.limits.minute_bytes:
             raise self._cut(f"more than {self.limits.minute_bytes // MEGABYTE} MB in a minute")
 
-    def _cut(self, reason: str) -> ConnectionCut:
+    def _cut(self, reason: str, *, level: int = logging.WARNING) -> ConnectionCut:
         _cut.labels(self.rules.key).inc()
-        self._log_once(
-            reason, "A connection of %s was closed: %s. The page is read again later", self.rules.key, reason
-        )
+        message = "A connection of %s was closed: %s. The next visit opens another"
+        self._log_once(reason, message, self.rules.key, reason, level=level)
         return ConnectionCut(reason)
 
-    def _log_once(self, cause: str, message: str, *arguments: object) -> None:
+    def _log_once(self, cause: str, message: str, *arguments: object, level: int = logging.WARNING) -> None:
         """Logs each host or cause once."""
         if cause not in self._logged and len(self._logged) < MAX_LOGGED_CAUSES:
             self._logged.add(cause)
-            logger.warning(message, *arguments, extra={"action": "egress_refused", "source": self.rules.key})
+            logger.log(level, message, *arguments, extra={"action": "egress_refused", "source": self.rules.key})
 
 
 async def read_target(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, int]:

@@ -15,8 +15,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
+from cachetools import LRUCache
+
 from scraping.browser.profile import is_known_country
 from scraping.errors import AuthExpired, Blocked, ReadTimeout, ScrapingError, Transient
+from scraping.readings import Reading, ReadMode
 
 if TYPE_CHECKING:
     from victoryline.configuration import Config
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 LONGEST_QUARANTINE_SECONDS = 86_400.0
 MAX_TIMEOUTS_IN_A_ROW = 2  # a single one may be chance
 MAX_REFUSED_SESSIONS = 3  # of a gateway, which has many addresses: more refusals mean that the gateway is refused
+MIN_READINGS, MAX_SIZES = 20, 5000
+ABNORMAL_FACTOR, ABNORMAL_BYTES = 5.0, 100_000  # of one request
 LIFETIME_SPARE_SECONDS = 600.0  # a session is used beyond its time until the next visit replaces it
 
 
@@ -32,7 +37,7 @@ class ProxyError(ValueError):
 
 
 class FailureCause(StrEnum):
-    """FailureCause of a failed read, as far as it concerns the session and its proxy."""
+    """The cause of a failed read, as far as it concerns the session and its proxy."""
 
     REFUSED = "refused"  # 403, 429, a challenge: the source refuses the address
     NO_ANSWER = "no_answer"  # a timeout or a broken connection
@@ -106,6 +111,7 @@ class ProxyPlan:
 
     proxies: tuple[Proxy, ...] = ()
     is_rotating: bool = False  # a session serves one visit; otherwise it lasts `sticky_seconds`
+    sessions_per_source: int = 1
     sticky_seconds: float = 600.0
     quarantine_seconds: float = 600.0
 
@@ -121,7 +127,8 @@ class ProxyPlan:
                 Proxy(config.iproyal_host, config.iproyal_port, user, password, country.lower(), is_gateway=True)
             )
         is_rotating = config.scraper_proxy_mode == "rotating"
-        return cls(tuple(proxies), is_rotating, config.scraper_sticky_ttl_seconds)
+        number = config.scraper_sessions_per_source
+        return cls(tuple(proxies), is_rotating, number, config.scraper_sticky_ttl_seconds)
 
 
 @dataclass
@@ -135,12 +142,6 @@ class _ProxyState:
     quarantined_until: float = -math.inf
     quarantine_seconds: float = 0.0
     no_answer_at: float = -math.inf
-
-
-@dataclass(frozen=True)
-class FailureOutcome:
-    rotates: bool  # the session ends, and with it the use of the proxy's address
-    quarantined_until: float | None = None
 
 
 class ProxyPool:
@@ -171,26 +172,30 @@ class ProxyPool:
         if state.offences and now >= state.quarantined_until + state.quarantine_seconds:
             state.offences = 0
 
-    def failed(self, proxy_hash: str, cause: FailureCause, now: float, *, began: float | None = None) -> FailureOutcome:
-        """Records a failure. `began`: start of the failed read."""
+    def timed_out(self, proxy_hash: str, *, began: float, now: float) -> bool:
+        """Records a read without an answer; returns whether the session must end: after two of them in a row.
+
+        `began`: start of the read. Without a proxy there is no other address, and the session goes on.
+        """
         state = self._states.get(proxy_hash)
-        if cause is FailureCause.SESSION:
-            return FailureOutcome(rotates=True)
-        if cause is FailureCause.REFUSED:
-            return FailureOutcome(rotates=True, quarantined_until=self._offend(state, now))
-        if cause is FailureCause.OTHER or state is None:  # without a proxy there is no other address
-            return FailureOutcome(rotates=False)
-        if (now if began is None else began) > state.no_answer_at:  # else it ran while another failed: the same outage
+        if state is None:
+            return False
+        if began > state.no_answer_at:  # else it ran while another failed: the same outage
             state.no_answer_at, state.no_answers = now, state.no_answers + 1
         if state.no_answers < MAX_TIMEOUTS_IN_A_ROW:
-            return FailureOutcome(rotates=False)
+            return False
         state.no_answers = 0
-        return FailureOutcome(rotates=True, quarantined_until=self._offend(state, now))
+        return True
 
     def quarantined_count(self, now: float) -> int:
         return sum(one.quarantined_until > now for one in self._states.values())
 
-    def _offend(self, state: _ProxyState | None, now: float) -> float | None:
+    def quarantine(self, proxy_hash: str, now: float) -> float | None:
+        """Quarantines a proxy that failed, longer each time; returns until when.
+
+        None: there is no proxy, or it is a gateway, whose next session gets another address.
+        """
+        state = self._states.get(proxy_hash)
         if state is None:
             return None
         if state.quarantined_until > now and state.last_used <= state.quarantined_at:
@@ -204,6 +209,32 @@ class ProxyPool:
         state.quarantine_seconds = min(seconds, LONGEST_QUARANTINE_SECONDS)
         state.quarantined_at, state.quarantined_until = now, now + state.quarantine_seconds
         return state.quarantined_until
+
+
+class UsualSizes:
+    """The usual bytes of a request, for each match and the documents that are read of it.
+
+    Guards against a heavy page in place of the data, such as a bot challenge that no parser recognises. What follows an
+    abnormal reading is learned anew: a match whose data have grown costs one session, not one for every reading.
+    """
+
+    def __init__(self) -> None:
+        self._means: LRUCache[tuple[str, ...], tuple[float, int]] = LRUCache(MAX_SIZES)  # with number of readings
+
+    def is_abnormal(self, source: str, reading: Reading) -> bool:
+        """Counts the reading; returns whether its requests brought many times the bytes that are usual."""
+        if not reading.requests_made or reading.mode is ReadMode.ATTACHED:  # an open page is counted from time to time
+            return False
+        names = sorted(reading.requests) if reading.mode is ReadMode.DIRECT else ()
+        key = (source, reading.ref.source_event_id, reading.mode.value, *names)
+        size = reading.bytes_in / reading.requests_made
+        mean, number = self._means.get(key, (0.0, 0))
+        if number >= MIN_READINGS and size > max(ABNORMAL_FACTOR * mean, ABNORMAL_BYTES):
+            del self._means[key]
+            return True
+        number = min(number + 1, MIN_READINGS)
+        self._means[key] = mean + (size - mean) / number, number
+        return False
 
 
 def cause_of(error: BaseException) -> FailureCause:
@@ -220,8 +251,8 @@ def cause_of(error: BaseException) -> FailureCause:
 
 
 def error_label(error: ScrapingError | None) -> str:
-    """Returns error type and status for the row of a session: short, and without addresses."""
+    """Returns error code and status for the row of a session: short, and without addresses."""
     if error is None:
         return ""
     status = f" ({error.http_status})" if error.http_status else ""
-    return f"{error.error_type}{status}"
+    return f"{error.error_code}{status}"

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from scraping.models import Breaker, BreakerState, Forced
+from scraping.models import Breaker, BreakerState
 from scraping.recovery import breakers
 from victoryline.lib.operators import name_of
 
@@ -68,7 +68,7 @@ class Command(BaseCommand):
 
 def _line(row: Breaker) -> str:
     end = row.open_until or row.forced_until
-    state = Forced(row.forced).label if row.forced else row.state.lower().replace("_", " ")
+    state = row.shown_state(timezone.now())
     until = f" until {end:%Y-%m-%d %H:%M:%S} UTC" if end else ""
     reason = f": {row.reason}" if row.reason else ""
     return (

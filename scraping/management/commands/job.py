@@ -85,6 +85,7 @@ class Command(BaseCommand):
             raise CommandError(f"Nothing was started.\n{reasons}") from refusal
         if not options["json"]:
             known = "" if started.is_new else " It existed already; nothing new was started."
+            known += f" It begins when there is memory: {started.shortage}." if started.shortage else ""
             self.stdout.write(f"Job {started.job.pk}: {started.job.name}.{known}")
         self._show(job_id=started.job.pk, **options)
 

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from scraping.configuration import source_file, team_file
+from scraping.matches import teams
 
 STADIUM_SECONDS = 5.0
 
@@ -37,6 +38,7 @@ class Command(BaseCommand):
             state = "enabled" if source.is_enabled else "not enabled"
             self.stdout.write(f"{source.key}: {source.base_url}, {state}")
         self.stdout.write(f"{team_file.sync(aliases, is_reset=reset)} team aliases")
+        teams.assign_all(now)
 
 
 def _sites_of(stadium_url: str) -> list[str] | None:

@@ -108,11 +108,11 @@ def row(match: Match, now: datetime) -> tuple[Cell, ...]:
         age_colour = "yellow"
     else:
         age_colour = "green" if age <= FRESH_SECONDS else "yellow" if age <= OLD_SECONDS else "red"
-    state = watch_records.silence_words(match, now)
+    state = watch_records.silence_text(match, now)
     if is_paused:
         state = f"paused until {match.pause_until:%H:%M:%S}: {_cut(match.pause_reason, LONGEST_REASON)}"
     failures = match.consecutive_failure_count
-    errors = sum(Slowdown.of(ref).level_after_decay(now) for ref in refs)  # those that time has not forgotten
+    errors = sum(Slowdown.of(ref).level_after_decay(now) for ref in refs)  # those that have not decayed
     return (
         Cell(refs[0].key if refs else str(match.pk)),
         Cell(_cut(match.title, LONGEST_TITLE)),

@@ -16,7 +16,7 @@ from scraping.matches.pairing.candidates import Candidate, Candidates, candidate
 from scraping.matches.pairing.merging import MergeRefused, merge
 from scraping.matches.pairing.scoring import PairComparison, PairOutcome
 from scraping.matches.reconcile.states import is_crossed
-from scraping.models import Match, PairingReview, PairingState, Source, TeamAlias
+from scraping.models import Match, PairingReview, PairingState, Source, TeamAlias, match_key
 from scraping.names import Aliases
 from scraping.payloads import DiscoveredMatch, Sport
 from scraping.signals import matches_kept_apart
@@ -137,8 +137,9 @@ def _merge(one: Candidate, other: Candidate, comparison: PairComparison, now: da
     except DATABASE_AWAY:
         raise
     except Exception:  # one pair that cannot be merged does not stop the others
-        extra = {"action": "join_failed", "match_id": keep.match_id}
-        logger.exception("Match %s could not be merged into match %s", gone.match_id, keep.match_id, extra=extra)
+        key = match_key(keep.match_id)
+        extra = {"action": "join_failed", "match_id": key}
+        logger.exception("%s could not be merged into %s", match_key(gone.match_id), key, extra=extra)
         return None
     return gone.match_id
 

@@ -141,7 +141,8 @@ def _update_state(keep: Match, aliases: Aliases, *, has_new_events: bool, now: d
     conflicts.note(keep.pk, found.conflicts, now=now)
     newest = max(refs, key=lambda ref: ref.captured_at or now)
     before, series = keep.payload, keep.series
-    keep.last_scraper_update = newest.captured_at
+    covering = [ref.captured_at for ref in refs if ref.captured_at and not ref.lacks_events]
+    keep.last_scraper_update = max(covering, default=newest.captured_at)
     if ingest.update_state(keep, found, has_new_events=has_new_events, now=now):
         keep.series = keep.series or series
         importance.apply_rules(keep)

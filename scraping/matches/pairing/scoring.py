@@ -40,7 +40,7 @@ class PairOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """What a source says of a match. Only matches of one sport are compared."""
+    """The facts of a match at one source. Only matches of one sport are compared."""
 
     teams: tuple[TeamName, TeamName] | None = None
     start: datetime | None = None

@@ -86,7 +86,8 @@ def swap(row: Breaker, change: Change, *, now: datetime, actor: str = "", **colu
 def _announce(row: Breaker, before: BreakerView, after: BreakerView, actor: str) -> None:
     if after.state == before.state:
         return
-    match_id = MatchRef.objects.values_list("match_id", flat=True).get(pk=row.ref_id) if row.ref_id else None
+    ref = MatchRef.objects.select_related("source").only("match_id", "source_event_id", "source__key")
+    of_ref = ref.get(pk=row.ref_id) if row.ref_id else None
     until = f" until {after.open_until:%H:%M:%S} UTC" if after.open_until else ""
     logger.log(
         logging.WARNING if after.state == OPEN else logging.INFO,
@@ -95,14 +96,14 @@ def _announce(row: Breaker, before: BreakerView, after: BreakerView, actor: str)
         after.state,
         until,
         after.reason,
-        extra={"action": EVENTS[after.state], "breaker": row.name, "match_id": match_id},
+        extra={"action": EVENTS[after.state], "breaker": row.name, "match_id": of_ref.key if of_ref else None},
     )
     if after.state == CLOSED:
         policies.reload()  # after a recovery the configuration is read again (US2.2)
     SIGNALS[after.state].send_robust(
         sender=Breaker,
         name=row.name,
-        match_id=match_id,
+        match_id=of_ref.match_id if of_ref else None,
         source_id=row.source_id,
         reason=after.reason,
         actor=actor,

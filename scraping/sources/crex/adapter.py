@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import orjson
 
 from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
-from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site
+from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site, texts
 from scraping.sources.crex.details import details_of
 from scraping.sources.crex.payload import assemble_payload
 
@@ -64,7 +64,12 @@ class CrexAdapter(Adapter):
             except Drift as failure:
                 failures.append(failure)
         kind = SchemaBreak if page is None else LayoutChanged
-        raise kind("; ".join(map(str, failures)), url=reading.ref.url, evidence=html[: parsing.EVIDENCE_CHARACTERS])
+        raise kind(
+            "; ".join(map(str, failures)),
+            url=reading.ref.url,
+            evidence=html[: parsing.EVIDENCE_CHARACTERS],
+            selector=", ".join(failure.selector for failure in failures if failure.selector),
+        )
 
     def _from_live(self, reading: Reading, name: str = "live") -> Payload:
         document = reading.document(name)
@@ -78,7 +83,9 @@ class CrexAdapter(Adapter):
         page = reading.document("page")
         state = site.page_state(page.text() if page else "")
         if state is None:
-            raise LayoutChanged("the page has no app-root-state that can be read", url=reading.ref.url)
+            raise LayoutChanged(
+                "the page has no app-root-state that can be read", url=reading.ref.url, selector="#app-root-state"
+            )
         return assemble_payload(self, reading, parsing.mapping(site.embedded_response(state, site.LIVE)), is_copy=True)
 
     def _from_rendered_page(self, reading: Reading) -> Payload:
@@ -94,6 +101,17 @@ class CrexAdapter(Adapter):
             payload_schema=schemas.DOM,
             is_partial_state=True,
         )
+
+    def needs_page(self, reading: Reading) -> bool:
+        """Returns whether play has begun and the page, which is from before that, lacks the toss."""
+        try:
+            details = details_of(reading)
+            document = reading.document("live")
+            if details.toss is not None or details.has_play or document is None:
+                return False
+            return texts.has_score(parsing.mapping(document.json()).get("j"))
+        except Drift:  # `parse` reports it
+            return False
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Returns the request for the score; the site requires a token for the rest."""
@@ -126,20 +144,14 @@ class CrexAdapter(Adapter):
     def parse_lineups(self, reading: Reading) -> Lineups:
         details = details_of(reading)
         lineups = players.lineups(reading, details)
-        missing = () if any(one.is_confirmed for one in lineups) else ("lineups",)
-        return Lineups(
-            **self.envelope(reading, self.lineup_schema),
-            kickoff=details.start_time,
-            lineups=lineups,
-            integrity=Integrity(missing_fields=missing),
-        )
+        return Lineups(**self.envelope(reading, schemas.SQUADS), kickoff=details.start_time, lineups=lineups)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return players.requests(ref, base_url, players.SCORECARD)
 
     def parse_figures(self, reading: Reading) -> Figures:
         figures = players.figures(reading, details_of(reading))
-        return Figures(**self.envelope(reading, self.figure_schema), figures=figures)
+        return Figures(**self.envelope(reading, schemas.SCORECARD), figures=figures)
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return listing.fixture_plan(base_url)
@@ -148,4 +160,7 @@ class CrexAdapter(Adapter):
         return listing.fixtures_on(reading, base_url, day)
 
     def ref_at(self, url: str, base_url: str) -> RefInfo | None:
-        return site.ref_at(url, base_url)
+        path = urlsplit(url).path.removeprefix(urlsplit(base_url.rstrip("/")).path)
+        key = site.match_key(path)
+        is_match = key and path.startswith(("/cricket-live-score/", "/scoreboard/"))
+        return RefInfo(key, site.match_page(url)) if is_match else None

@@ -165,13 +165,13 @@ def _order(identity: int | str) -> tuple[int, str]:
 
 def over_of_ball(ball: BallItem) -> Over | None:
     done, dot, _ = ball.o.partition(".")
-    return (ball.inning, int(done)) if dot and done.isascii() and done.isdigit() else None
+    return (ball.inning, int(done)) if dot and parsing.is_number(done) else None
 
 
 def over_ended(item: OverItem) -> Over | None:
     """Returns the over of a summary, which counts from 1."""
     number = str(item.o)
-    return (item.inning, int(number) - 1) if number.isascii() and number.isdigit() and int(number) else None
+    return (item.inning, int(number) - 1) if parsing.is_number(number) and int(number) else None
 
 
 def positions_in_overs(items: Sequence[FeedItem]) -> dict[str, int]:

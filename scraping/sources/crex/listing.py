@@ -21,12 +21,13 @@ from scraping.sources import parsing
 from scraping.sources.base import ListPlan, Reading, Request
 from scraping.sources.crex import schemas, site, texts
 from scraping.sources.crex.details import MatchDetails, with_mapping
-from scraping.sources.crex.schemas import ListedMatch
+from scraping.sources.crex.schemas import FIXTURE_KEYS, ListedFixture, ListedMatch
 from scraping.sources.crex.site import match_key
 from scraping.sources.crex.texts import parse_total
 
 CARDS = (".live-card", ".match-card-container", ".match-card", "[class*='match-card']")
 _KEY_SHAPE = re.compile(r"[0-9A-Za-z]{1,8}", re.ASCII)
+_SCORE = re.compile(r"\d[-/]\d", re.ASCII)
 _FIXTURE_PAGES = (-1, 0, 1)
 _FIXTURES = "fixtures"
 
@@ -39,26 +40,33 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     if state is None:
         parsing.raise_if_challenge(html, url)
     cards = _cards(html, url)
+    names = with_mapping(MatchDetails(), *site.embedded_responses(state, site.MAPPING))
     listed, broken = None, None
+
+    def match_of(row: tuple[str, Any]) -> DiscoveredMatch:
+        key, item = row[0], parsing.validated(ListedMatch, row[1], schema=schemas.LIST, path=f"matches.{row[0]}")
+        url = cards[key][0] if key in cards else _match_url(key, base_url)
+        return _of_item(key, item, names, reading, url=url)
+
+    def matches_in(data: Any) -> list[DiscoveredMatch] | None:
+        rows = _rows_in(data)
+        return None if rows is None else parsing.unique_matches(rows.items(), match_of)
+
     try:
-        listed = site.first_parsed(document, page, site.MATCH_LIST, _as_list)
+        listed = site.first_parsed(document, page, site.MATCH_LIST, matches_in)
     except SchemaBreak as failure:
         broken = failure
     if listed is not None:
-        names = with_mapping(MatchDetails(), *site.embedded_responses(state, site.MAPPING))
-        urls = {key: card_url for key, (card_url, _) in cards.items()}
-        return [
-            _of_item(key, item, names, reading, url=urls.get(key) or _match_url(key, base_url))
-            for key, item in listed.items()
-        ]
+        return listed
     if cards:
-        return [_of_card(key, card_url, card, reading.captured_at) for key, (card_url, card) in cards.items()]
+        return parsing.unique_matches(cards.items(), lambda row: _of_card(row[0], *row[1], reading.captured_at))
     if document is not None:
         parsing.raise_if_challenge(document.text(), document.url)
     raise broken or LayoutChanged(
         f"no list of matches found; tried the list response, the page's state and {', '.join(CARDS)}",
         url=url,
         evidence=html[: parsing.EVIDENCE_CHARACTERS],
+        selector=", ".join(CARDS),
     )
 
 
@@ -66,19 +74,14 @@ def _match_url(key: str, base_url: str) -> str:
     return f"{base_url.rstrip('/')}/cricket-live-score/match-updates-{key}"
 
 
-def _as_list(data: Any) -> dict[str, ListedMatch] | None:
-    """Returns the items by match key, or None where this is no list; raises SchemaBreak for an invalid item."""
+def _rows_in(data: Any) -> dict[str, Any] | None:
+    """Returns the rows by match key, or None where this is no list of matches."""
     parsing.raise_if_error_body(data, "")
     if not isinstance(data, dict):
         return None
-    items = {
-        key: item
-        for key, item in data.items()
-        if _KEY_SHAPE.fullmatch(key) and isinstance(item, dict) and ("b" in item or "c" in item)
-    }
-    if data and not items:
-        return None
-    return parsing.validated(dict[str, ListedMatch], items, schema=schemas.LIST, path="matches")
+    rows = {key: row for key, row in data.items() if _KEY_SHAPE.fullmatch(key) and isinstance(row, dict)}
+    is_list = not data or any("b" in row or "c" in row for row in rows.values())
+    return rows if is_list else None
 
 
 def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
@@ -97,7 +100,7 @@ def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
 
 
 def _of_item(key: str, item: ListedMatch, names: MatchDetails, reading: Reading, *, url: str) -> DiscoveredMatch:
-    start_time = parsing.moment(item.ti, per_second=1000)
+    start_time = item.start_time
     totals = [parse_total(score.strip()) for score in (item.j, item.k, item.l, item.m) if score]
     judged, _ = texts.status_and_phase(
         result=texts.first_result(item.res, item.result),
@@ -106,7 +109,7 @@ def _of_item(key: str, item: ListedMatch, names: MatchDetails, reading: Reading,
         start_time=start_time,
         now=reading.captured_at,
     )
-    known = [names.teams.get(side) for side in (item.b, item.c)]
+    known = [names.teams.get(side) or named for side, named in zip((item.b, item.c), item.named_teams, strict=True)]
     return DiscoveredMatch(
         source_event_id=key,
         url=url,
@@ -128,7 +131,7 @@ def _of_card(key: str, url: str, card: Selector, now: datetime) -> DiscoveredMat
     judged, _ = texts.status_and_phase(
         result=texts.first_result(*printed),
         sentences=printed,
-        has_play=bool(re.search(r"\d[-/]\d", scores)) or "live" in tag.lower(),
+        has_play=bool(_SCORE.search(scores)) or "live" in tag.lower(),
         start_time=None,
         now=now,
     )
@@ -173,18 +176,30 @@ def fixtures_on(reading: Reading, base_url: str, day: date) -> list[DiscoveredMa
         raise LayoutChanged("no fixtures found; tried getFixture and the page's state", url=base_url)
 
     def match_of(row: Mapping[str, Any]) -> DiscoveredMatch:
-        item = parsing.validated(ListedMatch, row, schema=schemas.LIST, url=base_url)
-        key = item.mf or ""
+        filled = {name: value for name, value in row.items() if value not in (None, "")}
+        item = parsing.validated(ListedFixture, filled, schema=schemas.LIST, url=base_url)
+        key = item.match_key
         return _of_item(key, item, names, reading, url=_match_url(key, base_url))
 
-    rows = (row for response in responses for row in _fixture_rows(response))
+    rows = [row for response in responses for row in _fixture_rows(response)]
+    shown = len(_cards(page.text(), page.url)) if page and not rows else 0
+    if not rows and (shown or any(map(_has_objects, responses))):
+        message = f"the fixtures have no row with a match key (mf, matchFkey); the page shows {shown} matches"
+        raise LayoutChanged(message, url=base_url, evidence=str(responses)[: parsing.EVIDENCE_CHARACTERS])
     return parsing.starting_on(day, parsing.unique_matches(rows, match_of))
+
+
+def _has_objects(response: Any) -> bool:
+    """Returns whether there is an object in a list, however deep: a row of a shape that is not known."""
+    if isinstance(response, dict):
+        return any(map(_has_objects, response.values()))
+    return isinstance(response, list) and any(isinstance(one, dict) or _has_objects(one) for one in response)
 
 
 def _fixture_rows(response: Any) -> Iterator[Mapping[str, Any]]:
     """Yields the matches in a response, which groups them by day or series: objects with a match key."""
     if isinstance(response, dict):
-        if parsing.text(response.get("mf"), 20):
+        if any(parsing.text(response.get(name), 20) for name in FIXTURE_KEYS):
             yield response
         else:
             for value in response.values():

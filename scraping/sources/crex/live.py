@@ -20,7 +20,7 @@ from scraping.sources.crex.texts import BALLS_PER_OVER, Total, flag_key, parse_t
 
 _TARGET = re.compile(r"target\D{0,20}(\d{1,3})\b", re.IGNORECASE | re.ASCII)
 _LONG = re.compile(r"test|first.?class|\bfc\b|\bday\b|mdm", re.IGNORECASE)
-_LIMITED = re.compile(r"t-?\d{1,2}|od[im]\b|\bod\b|list.?a|hundred|\b100|sixes|one.?day", re.IGNORECASE)
+_LIMITED = re.compile(r"t-?\d{1,2}|od[im]\b|\bod\b|list.?a|hundred|\b100|sixes|one.?day", re.IGNORECASE | re.ASCII)
 
 SIDES: tuple[Side, Side] = ("team_a", "team_b")
 _SECOND_INNINGS = re.compile(r"\s*[&,]\s*")

@@ -7,7 +7,7 @@ from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, Innings, MatchState, Payload, Sport, Status, Team, Teams, score_of
-from scraping.sources import cricket
+from scraping.sources import cricket, parsing
 from scraping.sources.base import Adapter, Reading, ReadMode
 from scraping.sources.crex import ball_feed, schemas, texts
 from scraping.sources.crex.details import MatchDetails, details_of
@@ -132,7 +132,7 @@ def _team(key: str, details: MatchDetails) -> Team:
 def title_of(team_a: str, team_b: str, match_round: str = "") -> str:
     if not match_round:
         return f"{team_a} v {team_b}"
-    return f"{team_a} v {team_b}, {'match ' if match_round.isdigit() else ''}{match_round}"
+    return f"{team_a} v {team_b}, {'match ' if parsing.is_number(match_round) else ''}{match_round}"
 
 
 def innings_of(live: LiveState, details: MatchDetails, card: Sequence[ScorecardInnings]) -> tuple[Innings, ...]:

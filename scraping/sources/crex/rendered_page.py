@@ -42,6 +42,7 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
             f"no match header found; tried {', '.join(HEADERS)} with {', '.join(NAMES)}",
             url=page.url,
             evidence=page.text()[: parsing.EVIDENCE_CHARACTERS],
+            selector=", ".join(HEADERS),
         )
     (name_a, _), (name_b, _) = sides
     printed = tuple(filter(None, (_first(root, (selector,), 500) for selector in RESULTS)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import AliasChoices, BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from scraping.payloads import Team
 from scraping.sources import parsing
 from scraping.sources.parsing import Response
 
@@ -14,6 +16,7 @@ LIVE, FEED, SCORECARD = "crex.live.v1", "crex.feed.v1", "crex.scorecard.v1"
 SQUADS, LIST, PAGE, DOM = "crex.squads.v1", "crex.list.v1", "crex.page.v1", "crex.dom.v1"
 
 Key = Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}$")]
+MaybeKey = Annotated[str, Field(pattern=r"^[0-9A-Za-z]{0,8}$")]
 Maybe = str | int | float | None
 
 
@@ -155,7 +158,7 @@ class SquadsResponse(Response):
 
 
 class ListedMatch(Response):
-    """One match of getLiveMatches or getFixture."""
+    """One match of getLiveMatches."""
 
     b: Key
     c: Key
@@ -169,7 +172,49 @@ class ListedMatch(Response):
     ti: int | str | None = None  # milliseconds
     q: str | None = None  # "^" and the series' key
     finished_at: int | str | None = Field(default=None, alias="finishTime")
-    mf: str | None = None  # the match, in the fixtures
+
+    @property
+    def named_teams(self) -> tuple[Team | None, Team | None]:
+        """Returns the teams that the row itself names."""
+        return None, None
+
+    @property
+    def start_time(self) -> datetime | None:
+        return parsing.moment(self.ti, per_second=1000)
+
+
+FIXTURE_KEYS = ("mf", "matchFkey")  # names of the field with the match's key
+
+
+class ListedFixture(ListedMatch):
+    """One match of getFixture. Some rows name the teams and not their keys."""
+
+    match_key: Key = Field(validation_alias=AliasChoices(*FIXTURE_KEYS))
+    b: MaybeKey = ""
+    c: MaybeKey = ""
+    team1: Maybe = None
+    team2: Maybe = None
+    short1: Maybe = Field(default=None, alias="t1SName")
+    short2: Maybe = Field(default=None, alias="t2SName")
+    t: Maybe = None  # the start, as a time
+
+    @model_validator(mode="after")
+    def has_two_teams(self) -> ListedFixture:
+        if not all(key or team for key, team in zip((self.b, self.c), self.named_teams, strict=True)):
+            raise ValueError("no keys (b, c) and no names (team1, team2) of the teams")
+        return self
+
+    @property
+    def named_teams(self) -> tuple[Team | None, Team | None]:
+        first, second = (
+            Team(name=name, short_name=parsing.text(short, 24)) if (name := parsing.text(team, 120)) else None
+            for team, short in ((self.team1, self.short1), (self.team2, self.short2))
+        )
+        return first, second
+
+    @property
+    def start_time(self) -> datetime | None:
+        return super().start_time or parsing.moment(self.t, per_second=1000) or parsing.iso_moment(self.t)
 
 
 class MetaTeam(Response):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import orjson
 
 from scraping.errors import SchemaBreak
-from scraping.readings import Document, RefInfo
+from scraping.readings import Document
 
 Parsed = TypeVar("Parsed")
 
@@ -42,23 +42,17 @@ def match_key(url: str) -> str:
     return (found.group(1) or found.group(2)) if found else ""
 
 
-def ref_at(url: str, base_url: str) -> RefInfo | None:
+def match_page(url: str) -> str:
+    """Returns the address of a match's page without the name of a tab, query and fragment."""
     parts = urlsplit(url)
-    path = parts.path.removeprefix(urlsplit(base_url.rstrip("/")).path)
-    key = match_key(path)
-    if not key or not path.startswith(("/cricket-live-score/", "/scoreboard/")):
-        return None
-    page = urlunsplit((parts.scheme, parts.netloc, _TABS.sub(r"\1", parts.path), "", ""))
-    return RefInfo(key, page)
+    return urlunsplit((parts.scheme, parts.netloc, _TABS.sub(r"\1", parts.path), "", ""))
 
 
 def tab_of(url: str, tab: str) -> str:
     """Returns the address of another tab of a match's page: "match-details", "match-scorecard"."""
-    parts = urlsplit(url)
-    path = _TABS.sub(r"\1", parts.path).rstrip("/")
-    is_old = "/scoreboard/" in path
-    tabbed = f"{path.rpartition('/')[0]}/{_OLD_TABS[tab]}" if is_old else f"{path}/{tab}"
-    return urlunsplit((parts.scheme, parts.netloc, tabbed, "", ""))
+    page = match_page(url).rstrip("/")
+    is_old = "/scoreboard/" in page
+    return f"{page.rpartition('/')[0]}/{_OLD_TABS[tab]}" if is_old else f"{page}/{tab}"
 
 
 _SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']app-root-state["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
@@ -92,7 +86,7 @@ def page_state(html: str) -> Mapping[str, Any] | None:
 
 
 def embedded_responses(state: Mapping[str, Any] | None, names: tuple[str, ...]) -> list[Any]:
-    """Returns every response whose URL's last path segment begins with one of `names`, whatever the host."""
+    """Returns every response whose URL's last path segment begins with one of `names`, on any host."""
     segments = {url: url.partition("?")[0].rstrip("/").rpartition("/")[2] for url in state or {}}
     return [response for url, response in (state or {}).items() if segments[url].startswith(names)]
 

@@ -30,7 +30,7 @@ DISMISSALS = frozenset(range(1, 8))  # bowled, caught, caught and bowled, run ou
 _OTHER_TEXTS = re.compile(
     r"\bneeds?\b|\btrail|\blead|\btarget\b|\breduced\b|\bday \d|\bsession\b|\bsuper over\b|\breview|free hit|"
     r"\bstarts?\b|\bbegins?\b|\btoss\b|abandon|power ?play|in the air|injur|\bopt(?:ed)? to\b",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 
 
@@ -116,6 +116,12 @@ def parse_total(score: str, team: Side = "team_a") -> Total | None:
     is_declared = bool(found["declared"] or found["late"])
     overs_text = f"{int(overs or 0)}.{int(balls or 0)}"
     return Total(int(found["runs"]), int(found["wickets"] or 0), overs_text, is_declared, team)
+
+
+def has_score(value: Any) -> bool:
+    """Returns whether a printed score shows play."""
+    total = parse_total(parsing.text(value, 60))
+    return total is not None and total.has_play
 
 
 def flag_key(address: str | None) -> str:

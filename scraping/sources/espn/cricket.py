@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import partial
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Lineups, Payload, Sport
@@ -17,6 +18,8 @@ from scraping.sources.espn.schemas import ROSTERS, SUMMARY, Competition, Plays
 from scraping.sources.parsing import validated
 
 PLAYS = "plays"
+_PATH = re.compile(rf"{site.SPORTS}/cricket/(\d{{1,10}})/(?:summary|playbyplay)/?", re.ASCII)
+_LEAGUE_IN_UID = re.compile(r"~l:([0-9]{1,10})~e:", re.ASCII)
 _FEW = 12  # with so few balls on the last page, the page before it is requested too, so that a poll misses none
 _STEP = 4  # pages a step backwards: a Test has a hundred
 
@@ -32,10 +35,10 @@ class EspnAdapter(Adapter):
     address_example = site.CRICKET_EXAMPLE
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
-        event = re.escape(ref.source_event_id)
+        event = rf"\?(?:.*&)?event={re.escape(ref.source_event_id)}(?:&|$)"
         return (
-            Endpoint("summary", re.compile(rf"/cricket/\d+/summary\?(?:.*&)?event={event}(?:&|$)")),
-            Endpoint(PLAYS, re.compile(rf"/cricket/\d+/playbyplay\?(?:.*&)?event={event}(?:&|$)"), is_required=False),
+            Endpoint("summary", re.compile(rf"/cricket/[0-9]+/summary{event}")),
+            Endpoint(PLAYS, re.compile(rf"/cricket/[0-9]+/playbyplay{event}"), is_required=False),
         )
 
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
@@ -67,7 +70,7 @@ class EspnAdapter(Adapter):
         pages = _pages(reading)
         balls = [play for page in pages for play in page.items]
         plays.refuse_others(balls, {one.team.id for one in response.header.competitions[0].competitors})
-        events = plays.events_of(balls)
+        events = plays.events_of(balls, summary.fallen_in(response))
         list_of_plays = reading.document(PLAYS)
         is_one_innings = list_of_plays is not None and site.number_in(list_of_plays.url, "period") is not None
         return self.payload(
@@ -112,7 +115,10 @@ class EspnAdapter(Adapter):
         return site.plan(site.cricket_list_url(base_url, day))
 
     def ref_at(self, url: str, base_url: str) -> RefInfo | None:
-        return site.cricket_ref_at(url, base_url)
+        base, parts = base_url.rstrip("/"), urlsplit(url)
+        path = _PATH.fullmatch(parts.path.removeprefix(urlsplit(base).path))
+        event = parse_qs(parts.query).get("event", [""])[0]
+        return site.ref_of(event, site.summary_url(base, path[1], event) if path else "")
 
 
 def _page_request(ref: RefInfo, base_url: str, period: int | None, number: int, name: str = "") -> Request:
@@ -131,23 +137,25 @@ def _pages(reading: Reading) -> list[Plays]:
     return [found[number] for number in sorted(found)]
 
 
-def _listed_events(data: Any, url: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _listed_events(data: Any, url: str) -> Iterator[tuple[Mapping[str, Any], Any]]:
     """Yields each event with its league. A day has `scores[]`, one group per series; a series is one group."""
     response = parsing.mapping(data)
     groups = response["scores"] if isinstance(response.get("scores"), list) else [response]
-    if not all(isinstance(parsing.mapping(group).get("events"), list) for group in groups):
+    listed = [parsing.mapping(group).get("events") for group in groups]
+    if groups and not any(isinstance(events, list) for events in listed):
         raise LayoutChanged("no list of cricket matches found; tried scores, events", url=url)
-    for group in groups:
-        league = next(iter(parsing.rows(group.get("leagues"))), {})
-        for event in parsing.rows(group["events"]):
+    for group, events in zip(groups, listed, strict=True):
+        league = next(iter(parsing.rows(parsing.mapping(group).get("leagues"))), {})
+        for event in events if isinstance(events, list) else [group]:  # a group without a list is one bad row
             yield league, event
 
 
-def _listed_match(league: Mapping[str, Any], event: Mapping[str, Any], base_url: str, url: str) -> DiscoveredMatch:
+def _listed_match(league: Mapping[str, Any], row: Any, base_url: str, url: str) -> DiscoveredMatch:
+    event = parsing.mapping(row)
     match_id = parsing.text(event.get("id"), 20)
-    number = parsing.text(league.get("id") or event.get("leagueId"), 20)
+    number, series = _own_league(event, league)
     competitions = parsing.rows(event.get("competitions"))
-    if not match_id.isdecimal() or not number.isdecimal() or not competitions:
+    if not parsing.is_number(match_id) or not parsing.is_number(number) or not competitions:
         raise SchemaBreak(f"a match of the list has no id, no league or no competition: {match_id!r}", url=url)
     row = validated(Competition, {"date": event.get("date"), **competitions[0]}, schema=SUMMARY, url=url)
     has_play = parsing.has_play(summary.innings_of(row))
@@ -161,5 +169,16 @@ def _listed_match(league: Mapping[str, Any], event: Mapping[str, Any], base_url:
         status=status,
         start_time=parsing.iso_moment(row.date),
         teams=teams,
-        series=parsing.plain(league.get("name"), 200),
+        series=series,
     )
+
+
+def _own_league(event: Mapping[str, Any], group: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns number and name of the match's own league: it may be listed under that of another series too."""
+    listed_under = parsing.text(group.get("id"), 20), parsing.plain(group.get("name"), 200)
+    own = parsing.mapping(event.get("league")) or next(iter(parsing.rows(event.get("leagues"))), {})
+    in_uid = _LEAGUE_IN_UID.search(parsing.text(event.get("uid")))
+    number = parsing.text(own.get("id") or event.get("leagueId"), 20) or (in_uid[1] if in_uid else "")
+    if number in ("", listed_under[0]):
+        return listed_under
+    return number, parsing.plain(own.get("name"), 200)

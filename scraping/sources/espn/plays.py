@@ -54,7 +54,7 @@ def refuse_others(plays: Sequence[Play], team_ids: Collection[str]) -> None:
         raise PayloadRejected(f"the plays are about another match: team {strange[:40]} bats in them")
 
 
-def events_of(plays: Sequence[Play]) -> tuple[Event, ...]:
+def events_of(plays: Sequence[Play], fallen: cricket.Fallen = cricket.NONE_FALLEN) -> tuple[Event, ...]:
     """Returns the events, newest first, each id once; `plays` may be in any order."""
     unique = {play.id: play for play in plays}
     ordered = sorted(unique.values(), key=lambda play: (*_over(play), play.over.unique or 0.0, play.sequence or 0))
@@ -76,10 +76,18 @@ def events_of(plays: Sequence[Play]) -> tuple[Event, ...]:
         found.append(ball)
         out = play.dismissal
         if out is not None and _counts(out):
-            manner = parsing.plain(out.text, 200) or parsing.plain(out.type, 60)
             player = parsing.plain(out.batsman or play.batsman, 120)
-            found.append(cricket.dismissal_event(ball, play.innings_wickets, player, manner))
-    return tuple(reversed(cricket.with_unnamed_wickets(found)))
+            found.append(cricket.dismissal_event(ball, play.innings_wickets, player, _manner(out, player)))
+    return tuple(reversed(cricket.with_unnamed_wickets(found, fallen)))
+
+
+def _manner(out: Dismissal, player: str) -> str:
+    """Returns the manner of the dismissal without the batter's name, with which the source's text begins."""
+    text = parsing.plain(out.text, 200)
+    for name in (player, parsing.plain(out.batsman_name), parsing.plain(out.batsman_short)):
+        if name and text.startswith(f"{name} "):
+            text = text.removeprefix(name).strip()
+    return text or parsing.plain(out.type, 60)
 
 
 def _over(play: Play) -> tuple[int, int]:

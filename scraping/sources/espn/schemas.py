@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from scraping.sources import parsing
-from scraping.sources.parsing import Response, nested
+from scraping.sources.parsing import Response, nested, readable_rows
 
 SUMMARY, PLAYS, ROSTERS = "espn.summary.v1", "espn.plays.v1", "espn.rosters.v1"
 Overs = Annotated[float, Field(ge=0, le=999)]  # in cricket's notation: 14.4
@@ -27,6 +27,12 @@ class MatchStatus(Response):
     summary: str | None = None  # the sentence under the score, and in the end the result
 
 
+class Fall(Response):
+    number: int = Field(alias="wicketNumber")
+    player: str = nested("athlete", "displayName", default=...)
+    manner: str | None = nested("outDetails", "shortText")
+
+
 class Linescore(Response):
     """The score of one innings. Each side has one for EVERY innings; only those with `isBatting` are its own."""
 
@@ -38,6 +44,7 @@ class Linescore(Response):
     description: str | None = None  # "all out", "declared"
     score: str | None = None  # "421/5d"
     target: int | None = None
+    falls: Annotated[list[Fall], readable_rows(Fall, "linescores[].fow")] | None = Field(default=None, alias="fow")
 
 
 class TeamName(Response):
@@ -132,6 +139,8 @@ class Dismissal(Response):
     text: str | None = None
     retired_text: str | None = Field(default=None, alias="retiredText")
     batsman: str | None = nested("batsman", "athlete", "displayName")
+    batsman_name: str | None = nested("batsman", "athlete", "name")
+    batsman_short: str | None = nested("batsman", "athlete", "shortName")
 
 
 class Play(Response):
@@ -163,7 +172,7 @@ class Plays(Response):
 
     @model_validator(mode="before")
     @classmethod
-    def without_talk(cls, data: Any) -> Any:
+    def leave_out_commentary(cls, data: Any) -> Any:
         """Leaves out items without an over: these are commentary between the balls."""
         items = parsing.mapping(data).get("items")
         if not isinstance(items, list):

@@ -6,7 +6,7 @@ The address of a match is that of its API response; a browser shows it as plain 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from html import unescape
 from typing import Any, TypeVar
@@ -25,11 +25,8 @@ SPORTS = "/apis/site/v2/sports"
 CRICKET_EXAMPLE = ".../apis/site/v2/sports/cricket/8048/summary?event=1478914"
 SOCCER_EXAMPLE = ".../apis/site/v2/sports/soccer/bra.1/scoreboard?dates=20260502#740898"
 SERIE_A = "bra.1"
-_SIDES: dict[str, Side] = {"home": "team_a", "away": "team_b"}
+_SIDES, NEUTRAL = ("home", "away"), "neutral"
 _EVENT_ID = re.compile(r"[1-9]\d{0,14}", re.ASCII)
-_CRICKET = re.compile(rf"{SPORTS}/cricket/(\d{{1,10}})/(?:summary|playbyplay)/?", re.ASCII)
-_SOCCER = re.compile(rf"{SPORTS}/soccer/([a-z][\w.-]{{1,60}})/(scoreboard|summary)/?", re.ASCII)
-_DATE_RANGE = re.compile(r"\d{8}(?:-\d{8})?", re.ASCII)
 _SHOWN_JSON = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL | re.IGNORECASE)
 ContenderT = TypeVar("ContenderT", bound=Contender)
 
@@ -67,7 +64,7 @@ def league_of(url: str) -> str:
 def number_in(url: str, name: str) -> int | None:
     """Returns the page or period number of a plays address, if any."""
     number = parse_qs(urlsplit(url).query).get(name, [""])[0]
-    return int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else None
+    return int(number) if parsing.is_number(number) and len(number) < 6 else None
 
 
 def soccer_list_url(base_url: str, league: str = SERIE_A, dates: str = "") -> str:
@@ -97,29 +94,8 @@ def dates_of(day: date) -> str:
     return f"{day - timedelta(days=1):%Y%m%d}-{day:%Y%m%d}" if day > date.min else f"{day:%Y%m%d}"
 
 
-def cricket_ref_at(url: str, base_url: str) -> RefInfo | None:
-    base, parts = base_url.rstrip("/"), urlsplit(url)
-    path = _CRICKET.fullmatch(parts.path.removeprefix(urlsplit(base).path))
-    event = parse_qs(parts.query).get("event", [""])[0]
-    return _ref(summary_url(base, path[1], event) if path else "", event)
-
-
-def soccer_ref_at(url: str, base_url: str) -> RefInfo | None:
-    """Reads the match id after # in the address of a day's list, or from the address of a summary."""
-    base, parts = base_url.rstrip("/"), urlsplit(url)
-    path = _SOCCER.fullmatch(parts.path.removeprefix(urlsplit(base).path))
-    if path is None:
-        return None
-    query = parse_qs(parts.query)
-    if path[2] == "summary":
-        event = query.get("event", [""])[0]
-        return _ref(soccer_summary_url(url, base, event), event)
-    dates, event = query.get("dates", [""])[0], parts.fragment
-    known = f"{soccer_list_url(base, path[1], dates)}#{event}" if _DATE_RANGE.fullmatch(dates) else ""
-    return _ref(known, event)
-
-
-def _ref(url: str, event: str) -> RefInfo | None:
+def ref_of(event: str, url: str) -> RefInfo | None:
+    """Returns the match; None without an address or with an invalid id."""
     return RefInfo(event, url) if url and _EVENT_ID.fullmatch(event) else None
 
 
@@ -166,12 +142,20 @@ def _accepted(data: Any, url: str) -> Any:
     return data
 
 
-def sides_of(competitors: Iterable[ContenderT], where: str) -> dict[Side, ContenderT]:
-    """Returns home and away side, in this order."""
-    found = {one.home_away: one for one in competitors}
-    if found.keys() != _SIDES.keys():
-        raise SchemaBreak(f"{where} are not one home and one away")
-    return {side: found[name] for name, side in _SIDES.items()}
+def sides_of(competitors: Sequence[ContenderT], where: str) -> dict[Side, ContenderT]:
+    """Returns home and away side, in this order; of sides that are neither (a neutral venue), the first one is home."""
+    if len(competitors) != len(_SIDES):
+        raise SchemaBreak(f"{where} are {len(competitors)} instead of two")
+    first, second = competitors
+    if first.home_away == "away" or second.home_away == "home":
+        first, second = second, first
+    stated = (first.home_away, second.home_away)
+    if any(one in _SIDES and one != own for one, own in zip(stated, _SIDES, strict=True)):
+        raise SchemaBreak(f"{where} are not one home and one away: {' and '.join(stated)[:60]}")
+    for one in stated:
+        if one not in _SIDES and one != NEUTRAL:
+            parsing.note_unrecognized("competitors[].homeAway", one)
+    return {"team_a": first, "team_b": second}
 
 
 def team_of(competitor: Contender) -> Team:

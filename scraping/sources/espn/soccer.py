@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Payload, Sport
@@ -13,8 +14,19 @@ from scraping.sources import football, parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import site
 from scraping.sources.espn.soccer_match import events_of, goals_of, state_of
-from scraping.sources.espn.soccer_schemas import SOCCER, SoccerEvent, SoccerLeague, SoccerSummary, SoccerVenue
+from scraping.sources.espn.soccer_schemas import (
+    LISTS,
+    SOCCER,
+    Detail,
+    SoccerEvent,
+    SoccerLeague,
+    SoccerSummary,
+    SoccerVenue,
+)
 from scraping.sources.parsing import validated
+
+_PATH = re.compile(rf"{site.SPORTS}/soccer/([a-z][\w.-]{{1,60}})/(scoreboard|summary)/?", re.ASCII)
+_DATE_RANGE = re.compile(r"\d{8}(?:-\d{8})?", re.ASCII)
 
 
 class EspnSoccerAdapter(Adapter):
@@ -44,16 +56,18 @@ class EspnSoccerAdapter(Adapter):
 
     def parse(self, reading: Reading) -> Payload:
         data, url = site.body_of(reading, "board")
-        event, series, venue = _event_in(data, reading.ref.source_event_id, url)
-        events = events_of(event)
-        has_events = event.competitions[0].details is not None
+        event, series, venue, key_events = _event_in(data, reading.ref.source_event_id, url)
+        events = events_of(event, key_events or ())
+        has_events = key_events is not None or event.competitions[0].details is not None
+        is_partial = "header" in parsing.mapping(data) and key_events is None  # its details lack most kinds
+        is_whole = has_events and not is_partial and not any(map(parsing.has_noted, LISTS))
         scoring = [one.detail.get("team") for one in events if one.kind in football.GOALS]
         return self.payload(
             reading,
             state_of(event, events, series=series, venue=venue),
             events=events,
             has_events=has_events,
-            events_are_complete=has_events and (scoring.count("team_a"), scoring.count("team_b")) == goals_of(event),
+            events_are_complete=is_whole and (scoring.count("team_a"), scoring.count("team_b")) == goals_of(event),
         )
 
     def list_plan(self, base_url: str) -> ListPlan:
@@ -70,52 +84,66 @@ class EspnSoccerAdapter(Adapter):
         return _listed_matches(reading, base_url, day)
 
     def ref_at(self, url: str, base_url: str) -> RefInfo | None:
-        return site.soccer_ref_at(url, base_url)
+        """Reads the match id after # in the address of a day's list, or from the address of a summary."""
+        base, parts = base_url.rstrip("/"), urlsplit(url)
+        path = _PATH.fullmatch(parts.path.removeprefix(urlsplit(base).path))
+        if path is None:
+            return None
+        query = parse_qs(parts.query)
+        if path[2] == "summary":
+            event = query.get("event", [""])[0]
+            return site.ref_of(event, site.soccer_summary_url(url, base, event))
+        dates, event = query.get("dates", [""])[0], parts.fragment
+        known = f"{site.soccer_list_url(base, path[1], dates)}#{event}" if _DATE_RANGE.fullmatch(dates) else ""
+        return site.ref_of(event, known)
 
 
-def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, SoccerVenue | None]:
-    """Returns the match, the name of its series and the venue; other matches of the scoreboard are not validated."""
-    response = parsing.mapping(data)
+def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, SoccerVenue | None, Sequence[Detail] | None]:
+    """Returns the match, the name of its series, the venue and the key events, which only a summary has.
+
+    Other matches of the scoreboard are not validated.
+    """
+    response, key_events = parsing.mapping(data), None
     if "header" in response:
         summary = validated(SoccerSummary, data, schema=SOCCER, url=url)
         league = summary.header.league
         event: SoccerEvent = summary.header
-        venue = summary.venue
+        venue, key_events = summary.venue, summary.key_events
     else:
         listed, league = _board_of(response, url)
-        own = next((one for one in listed if one.get("id") == wanted), None)
+        own = next((one for one in parsing.rows(listed) if one.get("id") == wanted), None)
         if own is None:
             raise PayloadRejected(f"the scoreboard of its days does not have the match {wanted}", url=url)
         event, venue = validated(SoccerEvent, own, schema=SOCCER, url=url, path="events[]"), None
     parsing.refuse_another("the response is", event.id, wanted, url)
-    return event, parsing.plain(league.name, 200) if league else "", venue
+    return event, parsing.plain(league.name, 200) if league else "", venue, key_events
 
 
-def _board_of(response: Mapping[str, Any], url: str) -> tuple[list[Mapping[str, Any]], SoccerLeague | None]:
+def _board_of(response: Mapping[str, Any], url: str) -> tuple[list[Any], SoccerLeague | None]:
     """Returns the rows of a scoreboard, which are validated one by one, and its league."""
     events = validated(list[Any], response.get("events"), schema=SOCCER, url=url, path="events")
-    leagues = validated(list[SoccerLeague], response.get("leagues") or [], schema=SOCCER, url=url, path="leagues")
-    return parsing.rows(events), next(iter(leagues), None)
+    leagues = parsing.rows(response.get("leagues"))
+    return events, validated(SoccerLeague, leagues[0], schema=SOCCER, url=url, path="leagues[0]") if leagues else None
 
 
 def _listed_matches(reading: Reading, base_url: str, day: date | None = None) -> list[DiscoveredMatch]:
-    """Returns each match once; with a day only those that begin on it, and then no row may be invalid."""
+    """Returns each match once; with a day only those that begin on it."""
     data, url = site.body_of(reading, "list")
     listed, league = _board_of(parsing.mapping(data), url)
     slug = (league.slug if league else None) or site.SERIE_A
     series = parsing.plain(league.name, 200) if league else ""
 
-    def match_of(row: Mapping[str, Any]) -> DiscoveredMatch:
+    def match_of(row: Any) -> DiscoveredMatch:
         event = validated(SoccerEvent, row, schema=SOCCER, url=url, path="events[]")
         return _listed_match(event, base_url, slug, series)
 
-    found = parsing.unique_matches(listed, match_of, is_strict=day is not None)
+    found = parsing.unique_matches(listed, match_of)
     return found if day is None else parsing.starting_on(day, found)
 
 
 def _listed_match(event: SoccerEvent, base_url: str, league: str, series: str) -> DiscoveredMatch:
     state = state_of(event, series=series)
-    if state.start_time is None or not event.id.isdecimal():
+    if state.start_time is None or not parsing.is_number(event.id):
         raise SchemaBreak(f"{SOCCER}: the match {event.id[:20]!r} has no id or no time")
     return DiscoveredMatch(
         source_event_id=event.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent, MatchState, Score, Side, SideScore, Sport, Status, Teams
@@ -27,7 +28,13 @@ _KINDS_BY_TEXT = (
     (_MISSED, "penalty_missed"),
     (re.compile(r"substitut", re.IGNORECASE), "substitution"),
     (re.compile(r"\bvar\b", re.IGNORECASE), "var"),
+    (re.compile(r"\bred\b.*\bcard|second yellow", re.IGNORECASE), "red_card"),
+    (re.compile(r"\byellow card", re.IGNORECASE), "yellow_card"),
 )
+_GOAL = re.compile(r"goal\b(?!.*(?:disallowed|cancel))|own goal|penalty\W+(?:-\s)?scored", re.IGNORECASE)
+_OWN, _PENALTY = re.compile(r"\bown goal", re.IGNORECASE), re.compile(r"penalty\b", re.IGNORECASE)
+# Items of the key events that are no events of ours: periods and delays.
+_NO_EVENT = re.compile(r"kick.?off|half.?time|\b(?:start|end)\b|full.?time|\bdelay", re.IGNORECASE)
 _OTHER_SIDE = {"team_a": "team_b", "team_b": "team_a", "": ""}
 Listed = list[tuple[Detail, str, str]]  # with kind and side of each
 
@@ -88,11 +95,10 @@ def _venue(venue: SoccerVenue | None) -> str:
     return ", ".join(filter(None, names))
 
 
-def events_of(event: SoccerEvent) -> tuple[Event, ...]:
-    """Returns the events, newest first."""
+def events_of(event: SoccerEvent, key_events: Sequence[Detail] = ()) -> tuple[Event, ...]:
+    """Returns the events, newest first. `key_events`: those of a summary, whose header leaves out most kinds."""
     sides: dict[str, str] = {one.team.id: side for side, one in _sides(event).items()}
-    details = event.competitions[0].details or []
-    listed = [(one, _kind_of(one), sides.get(one.team_id or "", "")) for one in details]
+    listed = _merged(event, [_judged(one, sides) for one in key_events if not _NO_EVENT.search(one.text)], sides)
     if _goals_in(listed) != goals_of(event):
         flipped = [(one, kind, _OTHER_SIDE[side] if kind == "own_goal" else side) for one, kind, side in listed]
         if _goals_in(flipped) == goals_of(event):
@@ -102,7 +108,7 @@ def events_of(event: SoccerEvent) -> tuple[Event, ...]:
     slots: set[str] = set()
     found: list[Event] = []
     for detail, kind, side in listed:
-        group = "goal" if kind in football.GOALS else "kick" if kind in football.KICKS else ""
+        group = _group(kind)
         counts[group, side] += 1
         player, player_out, *_ = [*_names(detail), "", ""]
         slot = football.slot_of(kind, side, counts[group, side], player=player, player_out=player_out)
@@ -113,6 +119,27 @@ def events_of(event: SoccerEvent) -> tuple[Event, ...]:
         found.append(_event_of(detail, kind, side, "" if slot in slots else slot, unique))
         slots.add(slot)
     return tuple(reversed(found))
+
+
+def _judged(detail: Detail, sides: Mapping[str, str]) -> tuple[Detail, str, str]:
+    return detail, _kind_of(detail), sides.get(detail.team_id or "", "")
+
+
+def _merged(event: SoccerEvent, key_events: Listed, sides: Mapping[str, str]) -> Listed:
+    """Returns each kind from the list that has more of it; the key events alone where only their goals fit."""
+    details = [_judged(one, sides) for one in event.competitions[0].details or []]
+    if not key_events:
+        return details
+    counts, other_counts = (Counter(_group(kind) for _, kind, _ in rows) for rows in (details, key_events))
+    merged = [one for one in details if counts[_group(one[1])] >= other_counts[_group(one[1])]]
+    merged += [one for one in key_events if counts[_group(one[1])] < other_counts[_group(one[1])]]
+    scored = sum(goals_of(event))
+    fits = sum(_goals_in(merged)) == scored or sum(_goals_in(key_events)) != scored
+    return sorted(merged if fits else key_events, key=lambda one: one[0].at)
+
+
+def _group(kind: str) -> str:
+    return "goal" if kind in football.GOALS else "kick" if kind in football.KICKS else kind
 
 
 def _goals_in(listed: Listed) -> tuple[int, int]:
@@ -129,8 +156,9 @@ def _kind_of(detail: Detail) -> str:
         return "red_card"
     if detail.yellow_card:
         return "yellow_card"
-    if detail.scoring_play:
-        return "own_goal" if detail.own_goal else "penalty_goal" if detail.penalty_kick else "goal"
+    if detail.scoring_play or (detail.scoring_play is None and _GOAL.match(text)):
+        is_own, is_penalty = detail.own_goal or _OWN.search(text), detail.penalty_kick or _PENALTY.match(text)
+        return "own_goal" if is_own else "penalty_goal" if is_penalty else "goal"
     kind = next((kind for pattern, kind in _KINDS_BY_TEXT if pattern.search(text)), "other")
     if kind == "other":
         note_unrecognized("details[].type.text", text)

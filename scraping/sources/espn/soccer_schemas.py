@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from scraping.errors import PayloadRejected
 from scraping.payloads import Phase, Status
+from scraping.sources import parsing
 from scraping.sources.espn.schemas import Contender
-from scraping.sources.parsing import Response, nested, note_unrecognized
+from scraping.sources.parsing import Response, nested, note_unrecognized, readable_rows
 
 SOCCER = "espn.soccer.v1"
 _STATUS_NAMES = {
@@ -62,20 +63,57 @@ class Involved(Response):
     display_name: str | None = Field(default=None, alias="displayName")
 
 
-class Detail(Response):
-    """An event of the match. It has no id, and a card for the bench has no athlete."""
+class Participant(Response):
+    athlete: Involved | None = None
 
-    text: str = nested("type", "text", default=...)  # "Goal - Header", "Yellow Card", "Penalty - Scored"
+
+def _type_text(value: Any) -> str:
+    """Returns the text of a type; without one its name: "goal---free-kick" is "goal free kick"."""
+    named = parsing.mapping(value)
+    name = parsing.text(named.get("type"), 60).replace("-", " ")
+    return parsing.plain(named.get("text"), 60) or " ".join(name.split())
+
+
+class Detail(Response):
+    """An event of the match. It has no id, and a card for the bench has no athlete.
+
+    The scoreboard has the type, the flags and `athletesInvolved`. The header of a summary has the flags and
+    `participants`; the key events of a summary have the type and `participants`, and other kinds of items too.
+    """
+
+    text: Annotated[str, BeforeValidator(_type_text)] = Field(default="", alias="type")  # "Goal - Header"
     clock: str | None = nested("clock", "displayValue")
     seconds: float | None = nested("clock", "value")
     team_id: str | None = nested("team", "id")
-    scoring_play: bool = Field(alias="scoringPlay")
+    scoring_play: bool | None = Field(default=None, alias="scoringPlay")
     yellow_card: bool = Field(default=False, alias="yellowCard")
     red_card: bool = Field(default=False, alias="redCard")
     penalty_kick: bool = Field(default=False, alias="penaltyKick")
     own_goal: bool = Field(default=False, alias="ownGoal")
     shootout: bool = False
-    athletes: list[Involved] = Field(default_factory=list, alias="athletesInvolved")
+    involved: list[Involved] = Field(default_factory=list, alias="athletesInvolved")
+    participants: list[Participant] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def says_what_happened(self) -> Detail:
+        if not self.text and self.scoring_play is None:
+            raise ValueError("no type.text and no scoringPlay")
+        return self
+
+    @property
+    def athletes(self) -> list[Involved]:
+        return self.involved or [one.athlete for one in self.participants if one.athlete is not None]
+
+    @property
+    def at(self) -> tuple[int, int]:
+        """Returns minute and added minutes; shoot-outs and events without a time come last."""
+        found = _CLOCK.fullmatch((self.clock or "").strip())
+        return (999, 0) if found is None or self.shootout else (int(found[1]), int(found[2] or 0))
+
+
+LISTS = ("details[]", "keyEvents[]")
+Details = Annotated[list[Detail], readable_rows(Detail, "details")]
+KeyEvents = Annotated[list[Detail], readable_rows(Detail, "keyEvents")]
 
 
 class SoccerVenue(Response):
@@ -86,7 +124,7 @@ class SoccerVenue(Response):
 class SoccerCompetition(Response):
     date: str | None = None
     competitors: Annotated[list[SoccerCompetitor], Field(min_length=2, max_length=2)]
-    details: list[Detail] | None = None
+    details: Details | None = None  # in a summary goals, red cards and kicks only
     venue: SoccerVenue | None = None
     status: SoccerStatus | None = None
 
@@ -100,8 +138,8 @@ class SoccerEvent(Response):
 
 
 class SoccerLeague(Response):
-    name: str | None = None
-    slug: str | None = None
+    name: Annotated[str, BeforeValidator(parsing.text)] = ""
+    slug: Annotated[str, BeforeValidator(parsing.text)] = ""
 
 
 class SoccerHeader(SoccerEvent):
@@ -110,6 +148,7 @@ class SoccerHeader(SoccerEvent):
 
 class SoccerSummary(Response):
     header: SoccerHeader
+    key_events: KeyEvents | None = Field(default=None, alias="keyEvents")
     venue: SoccerVenue | None = nested("gameInfo", "venue")
 
 

@@ -44,11 +44,13 @@ _LONG = re.compile(r"\btest\b|first.?class|\bfc\b|mdm|multi.?day|\b[34].day\b", 
 _PLAY_TEXTS = re.compile(
     r"live|in progress|\d\w\w innings?|scheduled|result|final|complete[d]?|full time|super over|play|toss|"
     r"match yet to begin|status_\w+",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _CLOSE_OF_PLAY = re.compile(
-    r"(?P<runs>\d{1,4})(?:/(?P<wickets>\d{1,2}))?d? \((?:[^()]*, )?(?P<overs>\d{1,3}(?:\.\d)?) ov\)"
+    r"(?P<runs>\d{1,4})(?:/(?P<wickets>\d{1,2}))?d? \((?:[^()]*, )?(?P<overs>\d{1,3}(?:\.\d)?) ov\)",
+    re.ASCII,
 )
+_DECLARED = re.compile(r"\d/\d+d\b", re.ASCII)
 _BY_STATE = {
     "pre": (Status.UPCOMING, Phase.SCHEDULED),
     "in": (Status.LIVE, Phase.PLAY),
@@ -120,6 +122,17 @@ def innings_of(competition: Competition) -> tuple[Innings, ...]:
     return tuple(found[number] for number in sorted(found))
 
 
+def fallen_in(response: Summary) -> cricket.Fallen:
+    """Returns player and manner of each wicket, where the linescores have the fall of wickets."""
+    lines = [line for one in response.header.competitions[0].competitors for line in one.linescores or ()]
+    return {
+        (line.period, fall.number): (parsing.plain(fall.player, 120), parsing.plain(fall.manner, 200))
+        for line in lines
+        if line.is_batting
+        for fall in line.falls or ()
+    }
+
+
 def _innings(line: Linescore, side: Side, *, is_long: bool) -> Innings:
     if line.runs is None or line.wickets is None or line.overs is None:
         lacking = next(name for name in ("runs", "wickets", "overs") if getattr(line, name) is None)
@@ -131,7 +144,7 @@ def _innings(line: Linescore, side: Side, *, is_long: bool) -> Innings:
         wickets=line.wickets,
         overs=cricket.overs_text(line.overs),
         is_declared="declared" in parsing.plain(line.description).lower()
-        or bool(re.search(r"\d/\d+d\b", parsing.plain(line.score))),
+        or bool(_DECLARED.search(parsing.plain(line.score))),
         is_super_over=not is_long and line.period > 2,
         target=line.target or None,
     )

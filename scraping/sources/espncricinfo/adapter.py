@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from typing import Any
+from urllib.parse import urlsplit
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
@@ -60,13 +61,8 @@ class EspncricinfoAdapter(Adapter):
             return Lineups(**envelope)
         data = site.data_of(page, reading.ref.url)
         match = site.match_of(data, reading, schema=schemas.SCORECARD)
-        found = players.lineups_of(data, match, reading.ref.url)
-        return Lineups(
-            **envelope,
-            kickoff=parsing.iso_moment(match.start_time),
-            lineups=found,
-            integrity=parsing.lineup_integrity(found),
-        )
+        lineups = players.lineups_of(data, match, reading.ref.url)
+        return Lineups(**envelope, kickoff=parsing.iso_moment(match.start_time), lineups=lineups)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return self.lineup_requests(ref, base_url)
@@ -93,7 +89,10 @@ class EspncricinfoAdapter(Adapter):
         return ListPlan(url="", endpoints=(), requests=(site.page_request(url),))
 
     def ref_at(self, url: str, base_url: str) -> RefInfo | None:
-        return site.ref_at(url, base_url)
+        """Returns the match of any of its tabs, with the address of the live one."""
+        path = urlsplit(url).path.removeprefix(urlsplit(base_url.rstrip("/")).path)
+        found = site.MATCH_PATH.fullmatch(path)
+        return RefInfo(found["id"], site.tab_url(url, site.LIVE)) if found else None
 
 
 def _listed_match(row: Any, base_url: str) -> DiscoveredMatch:

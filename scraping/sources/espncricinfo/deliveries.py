@@ -9,9 +9,10 @@ from itertools import groupby
 from scraping import event_keys
 from scraping.payloads import Event
 from scraping.sources import cricket, parsing
-from scraping.sources.espncricinfo.schemas import Ball, Commentary, Inning
+from scraping.sources.espncricinfo.schemas import Ball, Commentary, DismissalText, Inning
 
 Names = Mapping[int, str]  # by the site's own number of a player
+_OUT = 1  # in the fall of wickets, where batters who retire hurt may be too
 _NOT_OUT = ("retired hurt", "retired not out", "retired ill", "not out", "absent")
 
 
@@ -123,17 +124,41 @@ def events_of(balls: Sequence[Delivery], names: Names, innings: Mapping[int, Inn
         event = _ball_event(one, names, is_wicket=is_wicket)
         found.append(event)
         if is_wicket:
-            inning = innings.get(one.innings)
-            cards = (inning.batsmen if inning else None) or ()
-            card = next((card for card in cards if card.player.id == one.ball.out_id), None)
-            said = one.ball.dismissal or (card.dismissal if card else None)
-            manner = parsing.plain(said.long or said.short, 200) if said else ""
-            player = names.get(one.ball.out_id or 0, "")
+            said = one.ball.dismissal or _on_card(innings.get(one.innings), one.ball.out_id)
+            manner = _manner(said)
+            player = names.get(one.ball.out_id or 0, "") or _name_in(said, manner)
             found.append(cricket.dismissal_event(event, one.ball.inning_wickets, player, manner))
         if one.ball.over_end is not None and one.ball.over_end.is_complete is not False:
             found.append(_over_end(one, event))
         before = one
-    return tuple(reversed(cricket.with_unnamed_wickets(found)))
+    return tuple(reversed(cricket.with_unnamed_wickets(found, _fallen(innings))))
+
+
+def _on_card(inning: Inning | None, player_id: int | None) -> DismissalText | None:
+    cards = (inning.batsmen if inning else None) or ()
+    return next((card.dismissal for card in cards if card.player.id == player_id), None)
+
+
+def _manner(said: DismissalText | None) -> str:
+    return parsing.plain(said.long or said.short, 200) if said else ""
+
+
+def _name_in(said: DismissalText | None, manner: str) -> str:
+    """Returns the name before the manner in a comment: "Cy Moss c Vale b Reed". A substitute may be on no list."""
+    comment = parsing.plain(said.commentary) if said else ""
+    return comment.removesuffix(manner).strip()[:120] if manner and comment.endswith(manner) else ""
+
+
+def _fallen(innings: Mapping[int, Inning]) -> cricket.Fallen:
+    return {
+        (number, fall.number): (
+            parsing.text(fall.player.long_name, 120),
+            _manner(_on_card(inning, fall.player.id)),
+        )
+        for number, inning in innings.items()
+        for fall in inning.falls or ()
+        if fall.kind in (None, _OUT)
+    }
 
 
 def _is_out(one: Delivery, before: Delivery | None) -> bool:

@@ -60,7 +60,7 @@ def events_in(data: Mapping[str, Any], innings: PlayedInnings, *, url: str) -> t
     """Returns the balls of the page, and whether it has a list of them: the scorecard has a few, and no list."""
     people = [one.player for squad in squads_in(data, schema=schemas.MATCH, url=url) for one in squad.players]
     for inning in innings.by_number.values():
-        people += [card.player for card in (*(inning.batsmen or ()), *(inning.bowlers or ()))]
+        people += [card.player for card in (*(inning.batsmen or ()), *(inning.bowlers or ()), *(inning.falls or ()))]
     names = {player.id: parsing.text(player.long_name, 120) for player in people}
     page = validated(Page[schemas.Commentary], data, schema=schemas.COMMENTARY, url=url)
     said = page.content or schemas.Commentary()

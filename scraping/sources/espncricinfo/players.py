@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from scraping.errors import SchemaBreak
-from scraping.payloads import Lineup, LineupPlayer, PlayerFigure, Side
+from scraping.payloads import STARTERS, Lineup, LineupPlayer, PlayerFigure, Side
 from scraping.sources import parsing
 from scraping.sources.cricket import OTHER_SIDE, overs_text
 from scraping.sources.espncricinfo import schemas
@@ -25,13 +25,15 @@ def lineups_of(data: Mapping[str, Any], match: schemas.Match, url: str) -> tuple
         if not is_confirmed:
             note_unrecognized("content.matchPlayers.teamPlayers.type", squad.type)
         unique = {one.player.object_id: one for one in squad.players}
-        players = tuple(_player(one, is_playing=is_confirmed) for one in unique.values())
+        playing = [key for key, one in unique.items() if is_confirmed and not one.is_withdrawn]
+        starters = frozenset(playing[:STARTERS])  # a substitute comes after the eleven
+        players = tuple(_player(one, is_starter=key in starters) for key, one in unique.items())
         side = side_of(match, squad.team)
         found[side] = Lineup(side=side, is_confirmed=is_confirmed, players=players)
     return tuple(found.values())
 
 
-def _player(one: schemas.SquadPlayer, *, is_playing: bool) -> LineupPlayer:
+def _player(one: schemas.SquadPlayer, *, is_starter: bool) -> LineupPlayer:
     role = parsing.text(one.role, 10).upper()
     if role not in _ROLES:
         note_unrecognized("playerRoleType", role)
@@ -40,7 +42,7 @@ def _player(one: schemas.SquadPlayer, *, is_playing: bool) -> LineupPlayer:
         player_id=str(one.player.object_id),
         name=parsing.text(one.player.long_name, 120),
         position="WK" if role.endswith("WK") else parsing.text(kind, 20),
-        is_starter=is_playing and not one.is_withdrawn,
+        is_starter=is_starter,
         is_captain=role.startswith("C"),
     )
 

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
-from scraping.sources.parsing import Response, nested
+from scraping.sources.parsing import Response, nested, readable_rows
 
 MATCH, SCORECARD, COMMENTARY = "espncricinfo.match.v1", "espncricinfo.scorecard.v1", "espncricinfo.commentary.v1"
 LIST = "espncricinfo.list.v1"
@@ -94,6 +94,7 @@ class MatchPlayers(Response):
 class DismissalText(Response):
     short: str | None = None  # "caught", "retired hurt"
     long: str | None = None  # "c Gardner b Sutherland"
+    commentary: str | None = None  # the same after the name
 
 
 class Batsman(Response):
@@ -158,6 +159,14 @@ class Ball(Response):
     over_end: OverEnd | None = Field(default=None, alias="over")
 
 
+class Fall(Response):
+    """A wicket in the fall of wickets."""
+
+    player: Person = Field(alias="dismissalBatsman")
+    number: Count = Field(alias="fowWicketNum")
+    kind: int | None = Field(default=None, alias="fowType")  # 1: out
+
+
 class Over(Response):
     balls: list[Ball] | None = None  # most overs of a page come without
 
@@ -174,6 +183,9 @@ class Inning(Response):
     batsmen: list[Batsman] | None = Field(default=None, alias="inningBatsmen")
     bowlers: list[Bowler] | None = Field(default=None, alias="inningBowlers")
     over_list: list[Over] | None = Field(default=None, alias="inningOvers")
+    falls: Annotated[list[Fall], readable_rows(Fall, "inningFallOfWickets")] | None = Field(
+        default=None, alias="inningFallOfWickets"
+    )
 
 
 class Innings(Response):

@@ -1,6 +1,7 @@
 """ESPNcricinfo's pages: addresses of matches, and the data in <script id="__NEXT_DATA__">.
 
-An address is /series/{slug}-{series id}/{slug}-{match id}/{tab}. The data is below props.appPageProps.data.
+An address is /series/{slug}-{series id}/{slug}-{match id}/{tab}. The data is below props.appPageProps.data; on
+live pages and lists it is one level of `data` deeper.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 from scraping.errors import LayoutChanged, PayloadRejected
 from scraping.sources import parsing
-from scraping.sources.base import Document, Reading, RefInfo, Request
+from scraping.sources.base import Document, Reading, Request
 from scraping.sources.espncricinfo import schemas
 
 EXAMPLE = ".../series/india-women-in-australia-2025-26-1478874/australia-women-vs-india-women-3rd-t20i-1478914"
 LIVE, SCORECARD, COMMENTARY = "live-cricket-score", "full-scorecard", "ball-by-ball-commentary"
-_MATCH_PATH = re.compile(r"(?P<match>/series/[^/]+-[0-9]+/[^/]+-(?P<id>[0-9]{1,12}))(?:/[^/]*)?/?", re.ASCII)
+MATCH_PATH = re.compile(r"(?P<match>/series/[^/]+-[0-9]+/[^/]+-(?P<id>[0-9]{1,12}))(?:/[^/]*)?/?", re.ASCII)
+_PARTS = frozenset({"match", "content"})  # the data of every page has one of them
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,150}", re.ASCII)
 
 
@@ -25,17 +27,10 @@ def page_request(url: str, name: str = "page") -> Request:
     return Request(name, url, headers={"accept": "text/html,application/xhtml+xml"})
 
 
-def ref_at(url: str, base_url: str) -> RefInfo | None:
-    """Returns the match of any of its tabs, with the address of the live one."""
-    path = urlsplit(url).path.removeprefix(urlsplit(base_url.rstrip("/")).path)
-    found = _MATCH_PATH.fullmatch(path)
-    return RefInfo(found["id"], tab_url(url, LIVE)) if found else None
-
-
 def tab_url(url: str, name: str) -> str:
     """Returns the address of another tab of the match, or the same address where it is no match's."""
     parts = urlsplit(url)
-    found = _MATCH_PATH.search(parts.path)
+    found = MATCH_PATH.search(parts.path)
     if found is None:
         return url
     path = f"{parts.path[: found.start()]}{found['match']}/{name}"
@@ -57,9 +52,12 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
         parsing.raise_if_challenge(html, url)
     for name in ("props", "appPageProps", "data"):
         value = parsing.mapping(value).get(name)
+    while isinstance(value, dict) and not _PARTS & value.keys() and isinstance(value.get("data"), dict):
+        value = value["data"]  # live pages and lists have a wrapper more than the scorecard
     if not isinstance(value, dict):
         evidence = html[: parsing.EVIDENCE_CHARACTERS]
-        raise LayoutChanged("the page has no __NEXT_DATA__ with props.appPageProps.data", url=url, evidence=evidence)
+        message, path = "the page has no __NEXT_DATA__ with props.appPageProps.data", "#__NEXT_DATA__"
+        raise LayoutChanged(message, url=url, evidence=evidence, selector=path)
     return value
 
 

@@ -6,7 +6,7 @@ The selectors are best first. A source's own selectors (admin, sources.yaml) pre
 from __future__ import annotations
 
 import re
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import DiscoveredMatch, Payload, Sport, Status
@@ -111,8 +111,8 @@ class ScoreboardAdapter(Adapter):
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         """Follows the link under the list to the same page with older balls."""
         link = _extracted(reading, MATCH).text("older", 300)
-        url = urljoin(request.url, link)
-        return Request("page", url) if link and url != request.url else None
+        url = parsing.joined(request.url, link)
+        return Request("page", url) if link and url and url != request.url else None
 
     def list_plan(self, base_url: str) -> ListPlan:
         return ListPlan(url=f"{base_url.rstrip('/')}/", endpoints=())
@@ -123,14 +123,16 @@ class ScoreboardAdapter(Adapter):
         found = _extracted(reading, LIST)
 
         def match_of(row: dict[str, str]) -> DiscoveredMatch | None:
-            match = self.match_at(urljoin(page_url, row.get("link", "")), base_url)
+            match = self.match_at(parsing.joined(page_url, row.get("link", "")), base_url)
+            if match is None:
+                parsing.note_unrecognized(parsing.LIST_ROW, f"links to no match: {row.get('link')}")
             status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
             return match and match.model_copy(update={"title": parsing.text(row.get("title")), "status": status})
 
         matches = parsing.unique_matches(found.rows("cards"), match_of)
         if not matches and found.text("list"):
             tried = ", ".join(found.layout.named()["cards"])
-            raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url)
+            raise LayoutChanged(f"not on the page: cards (tried {tried})", url=page_url, selector=tried)
         return matches
 
     def ref_at(self, url: str, base_url: str) -> RefInfo | None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
+from urllib.parse import urlsplit
 
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.sofascore import incidents, listing, players, schemas, site
 from scraping.sources.sofascore.event import goals_of, state_of
+
+_PATH = re.compile(
+    r"(?:/[a-z]{2}(?:-[a-z]{2})?)?/(football|cricket)/match/([\w%-]{1,200})/([A-Za-z0-9]{1,40})/?", re.ASCII
+)
+_FRAGMENT = re.compile(r"id:([1-9]\d{0,14})(?:,.*)?", re.ASCII)
 
 
 class SofascoreSite(Adapter):
@@ -35,17 +41,19 @@ class SofascoreSite(Adapter):
         return site.event_requests(ref, base_url, "lineups")
 
     def parse_lineups(self, reading: Reading) -> Lineups:
-        event = players.event_in(reading)
+        event = players.listed_event_in(reading)
         lineups = players.lineups_of(reading, event)
-        return Lineups(
-            **self.envelope(reading, schemas.LINEUPS),
-            kickoff=parsing.moment(event.startTimestamp),
-            lineups=lineups,
-            integrity=parsing.lineup_integrity(lineups),
-        )
+        kickoff = parsing.moment(event.startTimestamp)
+        return Lineups(**self.envelope(reading, schemas.LINEUPS), kickoff=kickoff, lineups=lineups)
 
     def ref_at(self, url: str, base_url: str) -> RefInfo | None:
-        return site.ref_at(url, base_url, self.sport)
+        """Requires the match's number in the address: all meetings of two teams share a code such as GOsuO."""
+        base, parts = base_url.rstrip("/"), urlsplit(url)
+        path = _PATH.fullmatch(parts.path.removeprefix(urlsplit(base).path))
+        number = _FRAGMENT.fullmatch(parts.fragment)
+        if path is None or number is None or path[1] != self.sport.value:
+            return None
+        return RefInfo(number[1], site.match_url(base, self.sport, path[2], path[3], number[1]))
 
 
 class SofascoreAdapter(SofascoreSite):

@@ -23,7 +23,7 @@ _DECISIONS: Mapping[str, Literal["bat", "field", ""]] = {
     "fielding": "field",
     "": "",
 }
-_MARGIN = re.compile(r"\bby \d+ (wicket|run)s?\b", re.IGNORECASE)
+_MARGIN = re.compile(r"\bby \d+ (wicket|run)s?\b", re.IGNORECASE | re.ASCII)
 _GOING_ON = ("inprogress", "willcontinue", "interrupted")
 _SUPER_OVER_WICKETS = 2
 Waiting = Mapping[Side, list[Inning]]  # the innings of each side that have no place in the order yet
@@ -55,6 +55,7 @@ def innings_of(
     waiting: dict[Side, list[Inning]] = {"team_a": _own(event.homeScore), "team_b": _own(event.awayScore)}
     pairs = [(ball.inningNumber, ball.battingTeamId) for ball in deliveries]
     pairs += [(row.number, row.battingTeam.id) for row in rows]
+    declared = {row.number for row in rows if row.is_declared}
     stated = {number: side for number, team in pairs if number and (side := side_of(event, team)) is not None}
     innings: list[Innings] = []
     is_known = True
@@ -69,7 +70,8 @@ def innings_of(
                 side = _first(event, waiting)
                 is_known = side is not None
         side = side or "team_a"
-        innings.append(_innings(number, side, waiting[side].pop(0), innings))
+        one = _innings(number, side, waiting[side].pop(0), innings)
+        innings.append(one.model_copy(update={"is_declared": True}) if number in declared else one)
     return tuple(innings), is_known
 
 
@@ -125,6 +127,7 @@ def _innings(number: int, side: Side, inning: Inning, before: list[Innings]) -> 
         runs=inning.score,
         wickets=inning.wickets,
         overs=overs_text(inning.overs),
+        is_declared=inning.is_declared,
         is_super_over=_is_super_over(number, inning, before),
         target=_target(number, inning, before),
     )

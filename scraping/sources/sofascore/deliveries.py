@@ -11,7 +11,7 @@ from itertools import groupby
 from scraping.payloads import Event, Innings
 from scraping.sources import cricket, parsing
 from scraping.sources.parsing import note_unrecognized
-from scraping.sources.sofascore.schemas import Delivery, Person
+from scraping.sources.sofascore.schemas import Delivery, InningsRow, Person
 
 _SCORE = re.compile(r"(\d{1,4})/(\d{1,2})", re.ASCII)
 _NOT_OUT = re.compile(r"retired(?!\s+out)", re.IGNORECASE)  # hurt or not out: the score does not count it
@@ -105,7 +105,7 @@ def _label(balls: list[Ball]) -> None:
             ball.ball = number
 
 
-def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
+def events_of(balls: Sequence[Ball], fallen: cricket.Fallen = cricket.NONE_FALLEN) -> tuple[Event, ...]:
     """Returns the events, newest first; a wicket comes after its ball."""
     events: list[Event] = []
     for ball in balls:
@@ -116,7 +116,20 @@ def events_of(balls: Sequence[Ball]) -> tuple[Event, ...]:
             text = parsing.text(f"{player} {(ball.row.bowlDetail or 'out').lower()}", 200)
             wicket = ball.score[1] if ball.score else None
             events.append(cricket.dismissal_event(event, wicket, player, text, description=text))
-    return tuple(reversed(cricket.with_unnamed_wickets(events)))
+    return tuple(reversed(cricket.with_unnamed_wickets(events, fallen)))
+
+
+def fallen_in(rows: Sequence[InningsRow]) -> cricket.Fallen:
+    """Returns player and manner of each wicket, where the list of innings has the over of each."""
+    found: dict[tuple[int, int], tuple[str, str]] = {}
+    for row in rows:
+        out = [(line, how) for line in row.battingLine if (how := (line.wicketTypeName or "").strip())]
+        out = [(line, how) for line, how in out if how.lower() != "not out" and not _NOT_OUT.search(how)]
+        if all(line.fowOver is not None for line, _ in out):
+            out.sort(key=lambda one: one[0].fowOver or 0)  # in batting order where two fell with one ball
+            for number, (line, how) in enumerate(out, start=1):
+                found[row.number, number] = (_name(line.player) or _cleaned(line.playerName or ""), how.lower())
+    return found
 
 
 def _event(ball: Ball) -> Event:

@@ -12,25 +12,24 @@ from scraping.sources.parsing import note_unrecognized
 from scraping.sources.sofascore.schemas import FootballEvent, Incident, Person
 
 _NO_TIME = 999  # the source's mark for "no added time", and for the time of a shoot-out
-_KINDS = {  # by type and class; a goal, card or kick of an unknown class has the kind of the empty one
+_KINDS = {  # by type and class; an unknown class has the kind of the empty one
     "goal": {"regular": "goal", "penalty": "penalty_goal", "ownGoal": "own_goal", "": "goal"},
     "card": {"yellow": "yellow_card", "red": "red_card", "yellowRed": "red_card", "": "other"},
     "penaltyShootout": {"scored": "shootout_goal", "missed": "shootout_miss", "": "shootout_miss"},
-}
-_PLAIN = {
-    "inGamePenalty": "penalty_missed",
-    "varDecision": "var",
-    "injuryTime": "injury_time",
-    "substitution": "substitution",
-    "period": "period",
-}
-_CLASSES = {  # the variants of the other types that have been recorded
-    "substitution": ("regular", "injury"),
-    "inGamePenalty": ("missed",),
-    "varDecision": (
+    "inGamePenalty": dict.fromkeys(("missed", ""), "penalty_missed"),
+    "substitution": dict.fromkeys(("regular", "injury", ""), "substitution"),
+    "varDecision": dict.fromkeys((
         "goalAwarded", "goalNotAwarded", "penaltyAwarded", "penaltyNotAwarded", "redCardGiven", "cardUpgrade", "review",
-    ),
+        "",
+    ), "var"),
+    "injuryTime": {"": "injury_time"},
+    "period": {"": "period"},
 }  # fmt: skip
+_VERDICTS: dict[bool | None, str] = {
+    True: "confirmed",
+    False: "overturned",
+}  # of a video review
+_WITHOUT_CLASSES = ("injuryTime", "period")
 _PERIODS = {"HT": "Half-time", "FT": "Full time", "ET": "End of extra time", "PEN": "End of penalties"}
 _FIRST_HALF = 6
 _AFTER_THE_BREAK = (7, 31, 41, 42, 50)
@@ -82,17 +81,15 @@ def event_of(incident: Incident, number: int = 1) -> Event:
 
 
 def _kind(incident: Incident) -> str:
-    kind, variant = incident.incidentType, parsing.text(incident.incidentClass, 40)
-    known = _KINDS.get(kind) or _CLASSES.get(kind)
-    if known and variant and variant not in known:
-        note_unrecognized(f"incidents[].incidentClass of {kind}", variant)
-    if kind in _KINDS:
-        return _KINDS[kind].get(variant) or _KINDS[kind][""]
-    if kind not in _PLAIN:
-        note_unrecognized("incidents[].incidentType", kind)
-    if kind == "period" and incident.text not in _PERIODS:
+    name, variant = incident.incidentType, parsing.text(incident.incidentClass, 40)
+    if name not in _KINDS:
+        note_unrecognized("incidents[].incidentType", name)
+        return "other"
+    if variant not in _KINDS[name] and name not in _WITHOUT_CLASSES:
+        note_unrecognized(f"incidents[].incidentClass of {name}", variant)
+    if name == "period" and incident.text not in _PERIODS:
         note_unrecognized("incidents[].text of period", incident.text)
-    return _PLAIN.get(kind, "other")
+    return _KINDS[name].get(variant) or _KINDS[name][""]
 
 
 def _minute(incident: Incident) -> str | None:
@@ -111,7 +108,7 @@ def _body(incident: Incident, kind: str) -> str:
     name = _short_name(incident.player) or parsing.text(incident.playerName, 120)
     if kind == "var":
         decision = parsing.text(incident.incidentClass, 40)
-        return " ".join(filter(None, (decision, "confirmed" if incident.confirmed is True else "", name)))
+        return " ".join(filter(None, (decision, _VERDICTS.get(incident.confirmed, ""), name)))
     return f"{name}{_printed_score(incident)}{' (rescinded)' if incident.rescinded else ''}".strip()
 
 
@@ -146,7 +143,9 @@ def _detail(incident: Incident) -> dict[str, str | int | float | bool | None]:
         "score": f"{score[0]}-{score[1]}" if score else "",
         "rescinded": incident.rescinded,
     }
-    return {name: value for name, value in found.items() if value}
+    if incident.incidentType == "varDecision" and incident.confirmed is not None:
+        found["confirmed"] = incident.confirmed
+    return {name: value for name, value in found.items() if value or name == "confirmed"}
 
 
 def _side(incident: Incident) -> str:

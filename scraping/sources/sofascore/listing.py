@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
+from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Document, Endpoint, ListPlan, Reading, Request
@@ -24,6 +24,7 @@ ROUND_FIELDS: tuple[str, ...] = ("tournament", "season", "round")
 FOLLOWED_TOURNAMENT = 325  # Brasileirão Série A
 TOURNAMENTS, TOURNAMENT_LIST = "tournaments", "fixtures:"
 AT_ONCE = 8
+_SCHEDULED = re.compile(r"/api/v1/\S*/scheduled-events/\d{4}-\d{2}-\d{2}(?:\?|$)", re.ASCII)
 
 
 def plan(base_url: str, sport: Sport, *requests: tuple[str, str]) -> ListPlan:
@@ -31,7 +32,7 @@ def plan(base_url: str, sport: Sport, *requests: tuple[str, str]) -> ListPlan:
     home = _home(base_url, sport)
     endpoints = (
         Endpoint("live_list", re.compile(rf"/api/v1/sport/{sport.value}/events/live(?:\?|$)")),
-        Endpoint("scheduled", re.compile(r"/api/v1/\S*/scheduled-events/\d{4}-\d{2}-\d{2}(?:\?|$)"), is_required=False),
+        Endpoint("scheduled", _SCHEDULED, is_required=False),
     )
     return ListPlan(
         url=home, endpoints=endpoints, requests=tuple(_request(base_url, sport, name, path) for name, path in requests)
@@ -67,16 +68,14 @@ def matches_of(reading: Reading, base_url: str, sport: Sport) -> list[Discovered
     lists = [one for name in ("live_list", "scheduled") if (one := site.usable(reading.document(name))) is not None]
     if not lists:
         page = reading.document("page")
-        html = page.text() if page else ""
-        parsing.raise_if_challenge(html, base_url)
-        evidence = html[: parsing.EVIDENCE_CHARACTERS]
-        raise LayoutChanged("no list of matches found; tried live_list, scheduled", url=base_url, evidence=evidence)
+        message = "no list of matches found; tried live_list, scheduled"
+        raise parsing.layout_changed(message, page.text() if page else "", base_url)
     return listed_matches(lists, base_url, sport)
 
 
 def listed_matches(documents: Iterable[Document | None], base_url: str, sport: Sport) -> list[DiscoveredMatch]:
     """Returns the matches of these lists, each once; invalid rows and those of another sport are left out."""
-    rows = [row for document in documents for row in parsing.rows(_events_in(document))]
+    rows = [row for document in documents for row in _events_in(document)]
     return parsing.unique_matches(rows, lambda row: _match_of(row, base_url, sport))
 
 
@@ -86,10 +85,12 @@ def _events_in(document: Document | None) -> list[Any]:
     return validated(list[Any], listed, schema=schemas.LIST, url=document.url if document else "", path="events")
 
 
-def _match_of(row: Mapping[str, Any], base_url: str, sport: Sport) -> DiscoveredMatch | None:
+def _match_of(row: Any, base_url: str, sport: Sport) -> DiscoveredMatch | None:
     event = Brief.model_validate(row)
-    if event.id is None or site.sport_of(event) not in (sport.value, ""):
+    if site.sport_of(event) not in (sport.value, ""):
         return None
+    if event.id is None:
+        raise SchemaBreak(f"{schemas.LIST}: events[].id (field required)")
     status, _ = status_by_type(event.status)
     teams = teams_of(event) if event.homeTeam.name and event.awayTeam.name else None
     return DiscoveredMatch(
@@ -116,7 +117,7 @@ def round_matches(reading: Reading, base_url: str, asked: Mapping[str, int]) -> 
         stated = (event.league_id, event.season_id, event.round)
         for name, value in zip(ROUND_FIELDS, stated, strict=True):
             if value is not None and value != asked[name]:
-                raise PayloadRejected(f"asked for {name} {asked[name]} and was given a match of {name} {value}")
+                raise PayloadRejected(f"requested {name} {asked[name]} and received a match of {name} {value}")
         match = _match_of(row, base_url, Sport.FOOTBALL)
         if match is None:
             named = parsing.text(row.get("id"), 40) or "one without an id"

@@ -17,7 +17,7 @@ _POSITIONS = frozenset({"G", "D", "M", "F", "B", "BM", "AR", "WK"})  # football,
 Values = dict[str, str | int | float | bool | None]
 
 
-def event_in(reading: Reading) -> Brief:
+def listed_event_in(reading: Reading) -> Brief:
     """Returns the event of a reading, empty without one; raises PayloadRejected for another match's."""
     document = site.usable(reading.document("event"))
     data = parsing.json_object(document).get("event") if document else None
@@ -73,7 +73,7 @@ def _player(row: LineupRow) -> LineupPlayer:
 
 
 def ratings_of(reading: Reading) -> Iterator[PlayerFigure]:
-    sides, _ = rows_in(reading, event_in(reading))
+    sides, _ = rows_in(reading, listed_event_in(reading))
     for side, row in ((name, row) for name, listed in sides.items() for row in listed.players):
         values: Values = {"rating": row.rating, "minutes": row.minutes, "goals": row.goals, "assists": row.assists}
         stated = {name: value for name, value in values.items() if value is not None}

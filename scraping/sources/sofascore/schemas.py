@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from scraping.sources import parsing
 from scraping.sources.parsing import Response, nested
@@ -22,6 +22,12 @@ T = TypeVar("T")
 Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Label = Annotated[str, BeforeValidator(parsing.text)]  # any value as text
 Whole = Annotated[int | None, BeforeValidator(parsing.integer)]
+Declared = Annotated[  # 1 in the innings of the event, and under another name in the list of innings
+    bool,
+    BeforeValidator(lambda value: value is True or parsing.integer(value) == 1),
+    Field(validation_alias=AliasChoices("inningDeclare", "isInningDeclare", "declared", "isDeclared")),
+]
+Flag = Annotated[bool | None, BeforeValidator(lambda value: value if isinstance(value, bool) else None)]
 Loose = Annotated[T, BeforeValidator(parsing.mapping)]  # any value as an object
 
 
@@ -110,6 +116,7 @@ class Inning(Response):
     wickets: int
     overs: float
     targetRunRate: float | None = None
+    is_declared: Declared = False
 
 
 class CricketScore(Response):
@@ -146,7 +153,7 @@ class Incident(Response):
     text: str | None = None
     sequence: int | None = None
     rescinded: bool | None = None
-    confirmed: Any = None
+    confirmed: Flag = None  # of a video review: False where the decision on the pitch was overturned
     reason: Label = ""
     player: Person | None = None
     playerIn: Person | None = None
@@ -189,6 +196,7 @@ class BattingLine(FigureLine):
     s4: int | None = None
     s6: int | None = None
     wicketTypeName: str | None = None
+    fowOver: float | None = None  # at the fall of the wicket
 
 
 class BowlingLine(FigureLine):
@@ -201,6 +209,7 @@ class BowlingLine(FigureLine):
 class InningsRow(Response):
     number: int
     battingTeam: Team
+    is_declared: Declared = False
     battingLine: list[BattingLine] = Field(default_factory=list)
     bowlingLine: list[BowlingLine] = Field(default_factory=list)
 

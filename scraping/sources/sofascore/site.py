@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
+from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Sport
 from scraping.sources import parsing
 from scraping.sources.base import Document, Reading, RefInfo, Request
@@ -18,10 +16,6 @@ from scraping.sources.sofascore.schemas import Brief
 EventT = TypeVar("EventT", bound=schemas.Event)
 EXAMPLE = ".../football/match/flamengo-santos/GOsuO#id:15052834, with the part after #"
 CRICKET_EXAMPLE = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, with the part after #"
-_PATH = re.compile(
-    r"(?:/[a-z]{2}(?:-[a-z]{2})?)?/(football|cricket)/match/([\w%-]{1,200})/([A-Za-z0-9]{1,40})/?", re.ASCII
-)
-_FRAGMENT = re.compile(r"id:([1-9]\d{0,14})(?:,.*)?", re.ASCII)
 
 
 def sport_of(event: Brief) -> str:
@@ -53,9 +47,8 @@ def event_in(reading: Reading, model: type[EventT], sport: Sport) -> tuple[Event
         html = page.text()
         if event := _event_in_page(html):
             return _checked(model, event, reading, sport), ("event_answer",)
-        parsing.raise_if_challenge(html, page.url)
         message = f"{broken}; the page has no event in __NEXT_DATA__"
-        raise LayoutChanged(message, url=page.url, evidence=html[: parsing.EVIDENCE_CHARACTERS]) from broken
+        raise parsing.layout_changed(message, html, page.url) from broken
 
 
 def _checked(model: type[EventT], data: Any, reading: Reading, sport: Sport) -> EventT:
@@ -92,17 +85,6 @@ def optional(reading: Reading, name: str, kind: type[T], schema: str) -> T | Non
 def note_other_match(name: str) -> None:
     """Counts a response that cannot be about the requested match and is not used."""
     note_unrecognized(name, "another match's")
-
-
-def ref_at(url: str, base_url: str, sport: Sport) -> RefInfo | None:
-    """Returns the match of an address; its number is required: all meetings of two teams share a code such as GOsuO."""
-    base = base_url.rstrip("/")
-    parts = urlsplit(url)
-    path = _PATH.fullmatch(parts.path.removeprefix(urlsplit(base).path))
-    number = _FRAGMENT.fullmatch(parts.fragment)
-    if path is None or number is None or path[1] != sport.value:
-        return None
-    return RefInfo(number[1], match_url(base, sport, path[2], path[3], number[1]))
 
 
 def match_url(base_url: str, sport: Sport, slug: str, code: str, number: str) -> str:

@@ -22,7 +22,7 @@ def list_item(simulation: Simulation, match: Match) -> dict[str, Any]:
         "k": score_text(state, 1),
         "l": score_text(state, 2) if is_long(state) else "",
         "m": score_text(state, 3) if is_long(state) else "",
-        "res": "" if state.phase == "scheduled" else comment(match, state),
+        "res": "" if state.phase == "scheduled" else comment(state),
         "result": state.result,
         "ti": int(simulation.start_wall(match) * 1000),
         "fo": match.format,

@@ -18,7 +18,7 @@ def live(match: Match, state: CricketState) -> dict[str, Any]:
     first, second = match.teams
     now = state.current
     payload: dict[str, Any] = {
-        "A": ".".join(map(code, _this_over(now).balls)) if now and now.overs else "",
+        "A": ".".join(map(code, now.overs[-1].balls)) if now and now.overs else "",
         "B": ball_text(state),
         "F": f"^{(now.batting if now else first).key}",
         "L": "0.0.0", "M": "0.0.0", "R": "0+1", "S": "",
@@ -81,10 +81,6 @@ def match_number(match: Match) -> str:
 
 def series_key(match: Match) -> str:
     return base36(2_700 + match.slot.number)
-
-
-def _this_over(innings: Innings) -> OverLine:
-    return innings.overs[-1]
 
 
 def _players(innings: Innings | None) -> dict[str, Any]:

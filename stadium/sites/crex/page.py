@@ -12,7 +12,7 @@ from stadium.cricket.state import CricketState
 from stadium.matches.programme import Match
 from stadium.matches.simulation import iso
 from stadium.matches.teams import slug
-from stadium.sites.crex import fragments
+from stadium.sites.crex.ball_codes import code
 from stadium.sites.crex.details import meta, named_meta, post_match
 from stadium.sites.crex.display_fields import comment, display_fields, latest_innings, score_with_dash
 from stadium.sites.crex.listing import match_name, match_path, names
@@ -69,11 +69,54 @@ def match_content(
 <span>{escape(first.name)} vs {escape(second.name)}</span></h1>
 <div class="s-name">{escape(match.series[0])}</div><div class="match-date">{iso(start_wall)}</div>
 <div class="match-venue">{escape(match.venue)}</div><div class="toss-wrap"><p>{escape(state.toss)}</p></div></div>
-{fragments.playing_eleven(match, state)}
-{fragments.header(match, state, fields)}
-{fragments.players(fields)}
-{fragments.overs_strip(fields)}
-{fragments.commentary(feed)}"""
+{_header(state, fields)}
+{_commentary(feed)}"""
+
+
+def _header(state: CricketState, fields: dict[str, Any]) -> str:
+    """Class names and order of the spans are those of the real site: the second team has them in reverse order."""
+    return f"""<div class="team-header">
+<div class="team-inning"><div class="team-img pdl-0"><img alt="team important image" src="{fields["team1flag"]}"></div>
+<div class="team-content"><div class="team-name team-1"> {escape(fields["team1"])} <span class="inning-f"> </span></div>
+<div class="team-score"><div class="runs f-runs">
+<span>{fields["score1"]}</span><span>{_overs(fields["over1"])}</span></div></div></div></div>
+<div class="team-result"><div class="result-box">
+<span class="font3 font4"> {escape(_result_box(state))} </span></div></div>
+<div class="team-inning second-inning"><div class="team-content second-team">
+<div class="team-name team-2 text-right"><span class="inning-f"> </span><div> {escape(fields["team2"])}</div></div>
+<div class="team-score text-right"><div class="runs second-innings">
+<span>{_overs(fields["over2"])}</span><span>{fields["score2"]} </span></div></div></div>
+<div class="final-result blinking2 des-none"> {escape(comment(state))} </div>
+<div class="team-img m-none"><img alt="team image" src="{fields["team2flag"]}"></div></div></div>"""
+
+
+def _overs(text: str) -> str:
+    return f"({text})" if text else ""
+
+
+def _result_box(state: CricketState) -> str:
+    if state.is_over:
+        return f"{state.result_long} 🏆" if " won " in state.result_long else state.result_long
+    if state.is_paused and state.notice:
+        return state.notice.text
+    return code(state.last_ball) if state.last_ball else ""
+
+
+def _commentary(feed: list[dict[str, Any]]) -> str:
+    """The balls of the feed, newest first."""
+    cards = "".join(_ball_card(item) for item in feed if item["type"] == "b")
+    return f"<app-match-commentary>{cards}</app-match-commentary>"
+
+
+def _ball_card(item: dict[str, Any]) -> str:
+    text = item["b"]
+    return (
+        '<div class="cm-b-roundcard d-flex align-items-center flex-coloum"><div class="d-flex align-items-baseline">'
+        f'<span class="cm-b-over"> {item["o"]} </span>'
+        f'<span class="cm-b-ballupdate cm-o-b-{text.lower()} cm-o-b-all"> {text} '
+        f'</span><span class="cm-b-comment-c2">{item["c2"]}</span>'
+        f'<span class="cm-b-comment-c1">{escape(item["c1"])}</span></div></div>'
+    )
 
 
 def match_state(
@@ -140,7 +183,7 @@ def card(match: Match, state: CricketState) -> str:
 <div class="match-number"> {match_name(match).removesuffix(" match")} {match.format}<span>, </span>
 <span>{escape(match.venue)}</span></div>
 <div class="d-flex"><div class="live-c-w">{sides}</div></div>
-<span class="comment">{escape(comment(match, state))} </span><div class="comment"> </div></div></a></div>"""
+<span class="comment">{escape(comment(state))} </span><div class="comment"> </div></div></a></div>"""
 
 
 def _card_side(match: Match, state: CricketState, number: int) -> str:
@@ -156,14 +199,14 @@ def _card_side(match: Match, state: CricketState, number: int) -> str:
 
 def encode_state(state: Mapping[str, object]) -> str:
     text = json.dumps(state, ensure_ascii=False, separators=(",", ":"))
-    for plain, code in _STATE_ESCAPES:
-        text = text.replace(plain, code)
+    for plain, escaped in _STATE_ESCAPES:
+        text = text.replace(plain, escaped)
     return text
 
 
 def decode_state(text: str) -> dict[str, object]:
-    """The ampersand is replaced last, so that a literal code in a text is not decoded twice."""
-    for plain, code in reversed(_STATE_ESCAPES):
-        text = text.replace(code, plain)
+    """The ampersand is replaced last, so that a literal escape in a text is not decoded twice."""
+    for plain, escaped in reversed(_STATE_ESCAPES):
+        text = text.replace(escaped, plain)
     state: dict[str, object] = json.loads(text)
     return state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +10,10 @@ from aiohttp import web
 from stadium.assets import asset
 from stadium.context import STADIUM
 from stadium.cricket.state import CricketState
-from stadium.endpoints import Endpoint, Handler, robots_endpoint
+from stadium.endpoints import Endpoint, Handler, json_object, robots_endpoint, site_of
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
 from stadium.responses import NO_CACHE, compact_json, missing_page
-from stadium.responses import page as page_response
 from stadium.sites.crex import page
 from stadium.sites.crex.details import fixtures
 from stadium.sites.crex.feed import feed_item, feed_page
@@ -60,23 +58,14 @@ async def list_page(request: web.Request) -> web.Response:
 
 async def match_page(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
-    key = _key_of_page(request)
-    if not key:
+    if "-" not in request.match_info.get("name", "-"):  # a key without a slug
         return web.Response(status=403, text="<h1>403 Forbidden</h1>", content_type="text/html")
-    match, tab = stadium.match(request, "crex", key), request.match_info.get("tab", "live")
+    match, tab = stadium.match(request), request.match_info.get("tab", "live")
     if match is None or tab not in TABS:
         return missing_page()
     feed, start = stadium.simulation.log(match, feed_item), stadium.simulation.start_wall(match)
     html = page.match_page(context(request), match, feed.state, start, feed_page(feed.items, None), tab=tab)
     return respond(request, html)
-
-
-def _key_of_page(request: web.Request) -> str:
-    """Returns the key at the end of the slug, or from the old address; a key without a slug is not valid."""
-    if "id" in request.match_info:
-        return request.match_info["id"]
-    _slug, dash, key = request.match_info["name"].rpartition("-")
-    return key if dash else ""
 
 
 async def schedule_page(request: web.Request) -> web.Response:
@@ -94,10 +83,7 @@ def context(request: web.Request) -> page.PageContext:
 
 def respond(request: web.Request, html: str) -> web.Response:
     """The pages are rendered with Crex's paths."""
-    site = site_of(request)
-    response = page_response(html.replace("/crex/", f"/{site}/"))
-    request.app[STADIUM].set_session_cookie(request, response, site)
-    return response
+    return request.app[STADIUM].page(request, html.replace("/crex/", f"/{site_of(request)}/"))
 
 
 async def live_matches(request: web.Request) -> web.Response:
@@ -109,7 +95,7 @@ def about_match(name: str, render: Callable[[Match, CricketState], Any]) -> Hand
 
     async def handler(request: web.Request) -> web.Response:
         stadium = request.app[STADIUM]
-        match = stadium.match(request, site_of(request), request.query.get("key", ""))
+        match = stadium.match(request)
         if match is None:
             return _not_found()
         simulation, count = stadium.simulation, stadium.simulation.event_count(match)
@@ -127,11 +113,11 @@ match_squads = about_match("squads", squads)
 
 
 async def ball_feeds(request: web.Request) -> web.Response:
-    body = await _json_object(request)
+    body = await json_object(request)
     if body is None or not isinstance(body.get("matchKey"), str) or not _is_document_id(body.get("lastDocId", "")):
         return _bad_request()
     stadium = request.app[STADIUM]
-    match = stadium.match(request, site_of(request), body["matchKey"])
+    match = stadium.match(request, body["matchKey"])
     if match is None:
         return _not_found()
     before, feed = int(body.get("lastDocId") or 0) or None, stadium.simulation.log(match, feed_item)
@@ -145,7 +131,7 @@ def _is_document_id(value: object) -> bool:
 
 
 async def map_data(request: web.Request) -> web.Response:
-    body = await _json_object(request)
+    body = await json_object(request)
     if body is None or not all(isinstance(body.get(letter, []), list) for letter in "ptsv"):
         return _bad_request()
     wanted = {letter: {str(key) for key in body.get(letter, [])} for letter in "ptsv"}
@@ -154,24 +140,12 @@ async def map_data(request: web.Request) -> web.Response:
 
 
 async def fixture_list(request: web.Request) -> web.Response:
-    body = await _json_object(request)
+    body = await json_object(request)
     if body is None or not isinstance(body.get("page"), int):
         return _bad_request()
     return web.json_response(
         fixtures(request.app[STADIUM].simulation, site_of(request), body["page"]), headers=NO_CACHE
     )
-
-
-async def _json_object(request: web.Request) -> dict[str, Any] | None:
-    try:
-        body = json.loads(await request.read())
-    except ValueError:
-        return None
-    return body if isinstance(body, dict) else None
-
-
-def site_of(request: web.Request) -> str:
-    return request.path.split("/")[1]
 
 
 def _not_found() -> web.Response:

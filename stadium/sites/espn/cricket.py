@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from stadium.cricket.innings import Innings
+from stadium.cricket.generator import dismissal_text
+from stadium.cricket.innings import FallOfWicket, Innings
 from stadium.cricket.state import CricketState
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
@@ -153,6 +154,18 @@ def _linescore(innings: Innings, side: Team, is_current: bool) -> dict[str, Any]
         "target": (innings.target or 0) if is_batting else 0,
         "followOn": False,
         "score": _short_score(innings) if is_batting else "",
+        "fow": [_fall(fall) for fall in innings.falls] if is_batting else [],
+    }
+
+
+def _fall(fall: FallOfWicket) -> dict[str, Any]:
+    how = " ".join(dismissal_text(fall.ball, fall.wicket)).strip()
+    athlete_of = athlete(fall.wicket.out)
+    return {
+        "wicketNumber": fall.number,
+        "athlete": athlete_of,
+        "runs": fall.score,
+        "outDetails": {"shortText": text(how)},
     }
 
 

@@ -99,7 +99,7 @@ async def soccer_board(request: web.Request) -> web.Response:
 
 
 async def soccer_summary(request: web.Request) -> web.Response:
-    match = request.app[STADIUM].match(request, "espnsoccer", request.query.get("event", ""))
+    match = request.app[STADIUM].match(request)
     if match is None or request.match_info["league"] != entities.SERIE_A:
         return not_found()
     simulation = request.app[STADIUM].simulation
@@ -116,11 +116,11 @@ def not_found() -> web.Response:
 
 def _cricket_match(request: web.Request) -> Match | None:
     """Returns the match if the league is its own; a fault may replace it with another match."""
-    stadium, key = request.app[STADIUM], request.query.get("event", "")
-    match = stadium.simulation.find("espn", key)
+    stadium = request.app[STADIUM]
+    match = stadium.simulation.find("espn", request.query.get("event", ""))
     if match is None or entities.league_id(match) != request.match_info["league"]:
         return None
-    return stadium.match(request, "espn", key)
+    return stadium.match(request)
 
 
 def _number(request: web.Request, name: str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from stadium.football.script import Card, Goal, Minute, Period, ShootoutKick, Substitution
+from stadium.football.script import Card, FootballEvent, Goal, Minute, Period, PeriodMark, ShootoutKick, Substitution
 from stadium.football.state import FootballState
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
@@ -37,6 +37,17 @@ _NAMES = {
     Period.SECOND_EXTRA: "OVERTIME",
     Period.EXTRA_TIME_END: "END_OF_EXTRATIME",
     Period.SHOOTOUT: "SHOOTOUT",
+}
+_PERIODS = {
+    Period.FIRST_HALF: "Kickoff",
+    Period.HALFTIME: "Halftime",
+    Period.SECOND_HALF: "Start 2nd Half",
+    Period.FULL_TIME: "End Regular Time",
+    Period.FIRST_EXTRA: "Start Extra Time",
+    Period.SECOND_EXTRA: "Start Extra Time 2nd Half",
+    Period.EXTRA_TIME_END: "End Extra Time",
+    Period.SHOOTOUT: "Start Shootout",
+    Period.SHOOTOUT_END: "End Shootout",
 }
 _ENDS = (45, 90, 105, 120)  # minutes at which a period ends
 _GOALS = {"regular": ("70", "Goal"), "penalty": ("98", "Penalty - Scored"), "ownGoal": ("97", "Own Goal")}
@@ -95,8 +106,32 @@ def competition(simulation: Simulation, match: Match, state: FootballState) -> d
 
 
 def summary(simulation: Simulation, match: Match, state: FootballState) -> dict[str, Any]:
+    """The header's details are goals, red cards and kicks without a type; the key events have the rest too."""
     header = event(simulation, match, state) | {"league": league(match)}
-    return {"header": header, "gameInfo": {"venue": header["competitions"][0]["venue"]}}
+    own = header["competitions"][0]
+    own["details"] = [_with_participants(one, "type") for one in own["details"] if one["scoringPlay"] or one["redCard"]]
+    lines = enumerate(state.incidents)
+    key_events = [one for place, line in lines if (one := key_event(match, line.event, place)) is not None]
+    return {"header": header, "gameInfo": {"venue": own["venue"]}, "keyEvents": key_events}
+
+
+def key_event(match: Match, event: FootballEvent, place: int) -> dict[str, Any] | None:
+    """A key event has no flags of its own but `scoringPlay`; the beginnings and ends of periods are key events too."""
+    if isinstance(event, PeriodMark):
+        clock = {"value": 0.0, "displayValue": ""}
+        return {"id": str(place), "type": {"id": "80", "text": _PERIODS[event.period]}, "clock": clock,
+                "scoringPlay": False, "shootout": False}  # fmt: skip
+    if not isinstance(event, ShownEvent):
+        return None
+    flags = ("scoreValue", "redCard", "yellowCard", "penaltyKick", "ownGoal")
+    return {"id": str(place)} | _with_participants(detail(match, event), *flags)
+
+
+def _with_participants(one: dict[str, Any], *left_out: str) -> dict[str, Any]:
+    """Returns a detail in the form of a summary."""
+    people = [{"athlete": {"id": who["id"], "displayName": who["displayName"]}} for who in one["athletesInvolved"]]
+    kept = {name: value for name, value in one.items() if name not in (*left_out, "athletesInvolved")}
+    return kept | {"participants": people}
 
 
 def status(simulation: Simulation, match: Match, state: FootballState) -> dict[str, Any]:

@@ -60,7 +60,8 @@ def inning(one: Innings, state: CricketState, overs_from: int = 0) -> dict[str, 
         "overs": _number(one.overs_text), "balls": one.legal_balls, "totalOvers": state.script.overs or None,
         "extras": sum(extras.values()), **extras, "event": None if is_current and state.status == "live" else 5,
         "ballsPerOver": one.balls_per_over, "inningBatsmen": [], "inningBowlers": [],
-        "inningOvers": [over(one, place) for place in lines], "inningFallOfWickets": [],
+        "inningOvers": [over(one, place) for place in lines],
+        "inningFallOfWickets": [_fall(fall) for fall in one.falls],
     }  # fmt: skip
 
 
@@ -70,7 +71,9 @@ _EXTRAS = {"byes": "b", "legbyes": "lb", "wides": "wd", "noballs": "nb", "penalt
 def _common(state: CricketState, innings: list[dict[str, Any]]) -> dict[str, Any]:
     kinds = [one.is_super_over for one in state.innings]
     return {
-        "matchPlayers": {"teamPlayers": [_squad(one) for one in state.script.teams] if state.toss_winner else []},
+        "matchPlayers": {
+            "teamPlayers": [_squad(one, state) for one in state.script.teams] if state.toss_winner else []
+        },
         "notes": {"groups": []},
         "closeOfPlay": None,
         "innings": [one for one, is_super_over in zip(innings, kinds, strict=True) if not is_super_over],
@@ -79,11 +82,15 @@ def _common(state: CricketState, innings: list[dict[str, Any]]) -> dict[str, Any
     }
 
 
-def _squad(one: Team) -> dict[str, Any]:
+def _squad(one: Team, state: CricketState) -> dict[str, Any]:
+    """The eleven, and the substitutes who have taken part so far."""
     roles = {0: "WK", 1: "C"}
+    seen = {key for innings in state.innings for key in (*innings.batters, *innings.bowlers)}
+    seen |= {fall.wicket.out.key for innings in state.innings for fall in innings.falls}
+    chosen = [player for place, player in enumerate(one.players) if place < 11 or player.key in seen]
     players = [
         {"playerRoleType": roles.get(place, "P"), "player": objects.player(player), "isWithdrawn": False, "note": None}
-        for place, player in enumerate(one.players[:11])
+        for place, player in enumerate(chosen)
     ]
     return {"type": "PLAYING", "team": objects.team(one), "players": players}
 
@@ -95,7 +102,6 @@ def _cards(one: Innings) -> dict[str, Any]:
     return {
         "inningBatsmen": batters + [_did_not_bat(objects.player(player)) for player in to_come],
         "inningBowlers": [_bowler(line) for line in one.bowlers.values()],
-        "inningFallOfWickets": [_fall(fall) for fall in one.falls],
     }
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from aiohttp import web
 
-from stadium.context import STADIUM, Stadium
+from stadium.context import STADIUM
 from stadium.endpoints import Endpoint, Handler, Site, robots_endpoint
 from stadium.matches.programme import Match
-from stadium.responses import missing_page, page
+from stadium.responses import missing_page
 from stadium.sites.espncricinfo import content, objects
 from stadium.sites.espncricinfo.balls import comment
 from stadium.sites.espncricinfo.content import BallLog
@@ -38,7 +38,7 @@ def endpoints() -> list[Endpoint]:
 
 def tab(kind: str, render_content: Content) -> Handler:
     async def handler(request: web.Request) -> web.Response:
-        match = _match(request)
+        match = request.app[STADIUM].match(request)
         return missing_page() if match is None else _match_page(request, match, kind, render_content)
 
     return handler
@@ -46,7 +46,7 @@ def tab(kind: str, render_content: Content) -> Handler:
 
 async def commentary_page(request: web.Request) -> web.Response:
     """The complete commentary of an innings; the real site loads it while scrolling."""
-    match = _match(request)
+    match = request.app[STADIUM].match(request)
     if match is None:
         return missing_page()
     simulation = request.app[STADIUM].simulation
@@ -58,10 +58,6 @@ async def commentary_page(request: web.Request) -> web.Response:
     return _match_page(request, match, f"commentary:{number}", lambda log: content.commentary(log, number))
 
 
-def _match(request: web.Request) -> Match | None:
-    return request.app[STADIUM].match(request, SITE, request.match_info["name"].rpartition("-")[2])
-
-
 def _match_page(request: web.Request, match: Match, kind: str, render_content: Content) -> web.Response:
     """Renders the page once after each event."""
     simulation = request.app[STADIUM].simulation
@@ -71,13 +67,16 @@ def _match_page(request: web.Request, match: Match, kind: str, render_content: C
         log = simulation.log(match, comment)
         data = {"match": objects.match_object(simulation, match, log.state), "content": render_content(log)}
         first, second = match.teams
-        return document(f"{first.short} vs {second.short} {objects.title(match)}", data).encode()
+        title = f"{first.short} vs {second.short} {objects.title(match)}"
+        return document(title, data, is_wrapped=kind == "live").encode()
 
     body = simulation.rendered.get_or_make((match.version, count, kind, simulation.start_wall(match)), render)
-    return page(body)
+    return request.app[STADIUM].page(request, body)
 
 
-def document(title: str, data: dict[str, Any], links: str = "") -> str:
+def document(title: str, data: dict[str, Any], links: str = "", *, is_wrapped: bool = False) -> str:
+    """Returns a page. `is_wrapped`: its data is one level deeper, as on the live pages and in the lists of the site."""
+    data = {"data": data} if is_wrapped else data
     state = {"props": {"appPageProps": {"data": data}}, "page": "/match", "query": {}, "buildId": "stadium"}
     blob = json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
     return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>
@@ -86,23 +85,22 @@ def document(title: str, data: dict[str, Any], links: str = "") -> str:
 
 
 async def list_page(request: web.Request) -> web.Response:
-    stadium = request.app[STADIUM]
-    return _list_page("Live cricket score", stadium, stadium.simulation.listed_matches(SITE))
+    return _list_page("Live cricket score", request, request.app[STADIUM].simulation.listed_matches(SITE))
 
 
 async def day_page(request: web.Request) -> web.Response:
     """The matches of a day. The parameter is an assumption: that of the real site has not been recorded."""
-    stadium = request.app[STADIUM]
+    simulation = request.app[STADIUM].simulation
     try:
         day = date.fromisoformat(request.query.get("date", ""))
     except ValueError:
         return missing_page()
-    found = [match for match in stadium.simulation.listed_matches(SITE) if stadium.simulation.start_day(match) == day]
-    return _list_page("Match schedule", stadium, found)
+    found = [match for match in simulation.listed_matches(SITE) if simulation.start_day(match) == day]
+    return _list_page("Match schedule", request, found)
 
 
-def _list_page(title: str, stadium: Stadium, matches: list[Match]) -> web.Response:
-    simulation = stadium.simulation
-    rows = [objects.list_entry(simulation, match, simulation.cricket(match)) for match in matches]
+def _list_page(title: str, request: web.Request, matches: list[Match]) -> web.Response:
+    stadium = request.app[STADIUM]
+    rows = [objects.list_entry(stadium.simulation, match, stadium.simulation.cricket(match)) for match in matches]
     links = "".join(f'<a href="{objects.match_path(match)}">{escape(objects.title(match))}</a>' for match in matches)
-    return page(document(title, {"content": {"matches": rows}}, links))
+    return stadium.page(request, document(title, {"content": {"matches": rows}}, links, is_wrapped=True))

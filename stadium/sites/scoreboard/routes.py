@@ -11,7 +11,7 @@ from stadium.assets import asset
 from stadium.context import STADIUM, Stadium
 from stadium.endpoints import Endpoint, robots_endpoint
 from stadium.matches.programme import Match
-from stadium.responses import missing_page, page
+from stadium.responses import missing_page
 from stadium.sites.crex.feed import feed_item, feed_page
 from stadium.sites.scoreboard import markup
 from stadium.sites.scoreboard.markup import Layout, layout_for
@@ -35,13 +35,13 @@ async def list_page(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     simulation, layout = stadium.simulation, _layout(stadium)
     rows = [(match, simulation.cricket(match)) for match in simulation.listed_matches("board")]
-    return page(markup.page("Scoreboards", markup.cards(layout, rows), _clock(stadium, layout)))
+    return stadium.page(request, markup.page("Scoreboards", markup.cards(layout, rows), _clock(stadium, layout)))
 
 
 async def match_page(request: web.Request) -> web.Response:
     """The present state of a match; `?before=ID` shows older balls with the same score, without updates."""
     stadium = request.app[STADIUM]
-    match = stadium.match(request, "board", request.match_info["name"].rpartition("-")[2])
+    match = stadium.match(request)
     if match is None:
         return missing_page()
     before = request.query.get("before", "")
@@ -50,7 +50,8 @@ async def match_page(request: web.Request) -> web.Response:
     layout = _layout(stadium, match.key)
     content = _scoreboard(stadium, match, layout, int(before) if before else None)
     title = " v ".join(team.name for team in match.teams)
-    return page(markup.page(title, content, _clock(stadium, layout), live="" if before else match.key))
+    html = markup.page(title, content, _clock(stadium, layout), live="" if before else match.key)
+    return stadium.page(request, html)
 
 
 def _layout(stadium: Stadium, key: str = "") -> Layout:
@@ -74,7 +75,7 @@ def _clock(stadium: Stadium, layout: Layout) -> str:
 async def push(request: web.Request) -> web.StreamResponse:
     """Sends new markup after each event, and the clock in between, until the client closes the socket."""
     stadium = request.app[STADIUM]
-    match = stadium.match(request, "board", request.match_info["id"])
+    match = stadium.match(request)
     if match is None:
         raise web.HTTPNotFound
     socket = web.WebSocketResponse(heartbeat=20)

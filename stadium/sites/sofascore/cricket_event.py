@@ -109,6 +109,8 @@ def inning(state: CricketState, one: Innings) -> dict[str, Any]:
     played = one.legal_balls / one.balls_per_over
     fields: dict[str, Any] = {"score": one.runs, "wickets": one.wickets, "overs": overs}
     fields["runRate"] = round(one.runs / played, 2) if played else 0
+    if one.is_declared:
+        fields["inningDeclare"] = 1
     allowed = (one.plan.overs if one.plan and one.plan.overs else 0) or state.script.overs
     if one.target and allowed and not one.is_super_over:
         fields["targetRunRate"] = round(one.target / allowed, 2)

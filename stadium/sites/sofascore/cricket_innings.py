@@ -33,6 +33,7 @@ def _innings(one: Innings) -> dict[str, Any]:
         "bye": one.extras.get("b", 0),
         "legBye": one.extras.get("lb", 0),
         "penalty": one.extras.get("pen", 0),
+        "isInningDeclare": int(one.is_declared),
         "battingLine": [_batter(one, line.player) for line in one.batters.values()],
         "bowlingLine": [_bowler(one, line.player) for line in one.bowlers.values()],
     }
@@ -51,7 +52,7 @@ def _batter(one: Innings, player: Player) -> dict[str, Any]:
         "wicketTypeName": dismissal_name(fall.wicket.kind) if fall else "Not out",
     }
     if fall:
-        fields["wicketBowlerName"] = fall.ball.bowler.name
+        fields |= {"wicketBowlerName": fall.ball.bowler.name, "fowScore": fall.score, "fowOver": as_number(fall.overs)}
     if fall and fall.wicket.fielder:
         fields["wicketCatchName"] = fall.wicket.fielder.name
     return fields

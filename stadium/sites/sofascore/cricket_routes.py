@@ -47,7 +47,7 @@ def _lineups(simulation: Simulation, match: Match) -> dict[str, Any] | None:
 
 async def balls(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
-    match = stadium.match(request, SITE, request.match_info["id"])
+    match = stadium.match(request)
     if match is None:
         return not_found()
     return bytes_response(request, incidents(stadium.simulation.log(match, incident).items), LONG_CACHE)
@@ -58,4 +58,4 @@ def _row_score(state: State) -> str:
     return f"{state.current.batting.short} {state.current.score}" if state.current else "-"
 
 
-SECTION = Section(SITE, "cricket", "sfcclr", _event, tournament, _row_score)
+SECTION = Section(SITE, "cricket", _event, tournament, _row_score)

@@ -63,10 +63,12 @@ def incident(match: Match, line: Incident) -> dict[str, Any]:
                 "incidentType": "substitution",
             }
         case VarDecision():
-            fields = {"confirmed": event.kind == "goalAwarded", "player": person(event.player)} | {
+            # an overturned goal has the class of the decision on the pitch
+            fields = {"confirmed": event.cancels is None, "player": person(event.player)} | {
                 "incidentType": "varDecision"
             }
-    side = {"id": incident_id(match, event.number), "isHome": event.is_home, "incidentClass": event.kind}
+    kind = "goalAwarded" if isinstance(event, VarDecision) else event.kind
+    side = {"id": incident_id(match, event.number), "isHome": event.is_home, "incidentClass": kind}
     return fields | side | _minute(event.minute)
 
 

@@ -62,4 +62,4 @@ def _row_score(state: State) -> str:
     return " - ".join(str(number) for number in state.goals) if state.period else "-"
 
 
-SECTION = Section("sofascore", "football", "sfclr", _event, lambda match: tournament(), _row_score)
+SECTION = Section("sofascore", "football", _event, lambda match: tournament(), _row_score)

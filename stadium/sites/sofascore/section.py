@@ -13,10 +13,9 @@ from aiohttp import web
 
 from stadium.context import STADIUM
 from stadium.endpoints import Endpoint, Handler, Site, robots_endpoint
-from stadium.matches.ids import event_id, number_of_custom_id
 from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation, State
-from stadium.responses import compact_json, missing_page, page
+from stadium.responses import compact_json, missing_page
 from stadium.sites.sofascore import pages
 from stadium.sites.sofascore.events import match_path
 
@@ -47,7 +46,6 @@ class Section:
 
     site: Site
     sport: str
-    script_cookie: str
     event: Callable[[Simulation, Match, bool], Body]  # the flag adds the details of a single event
     tournament: Callable[[Match], Body]
     row_score: Callable[[State], str]
@@ -76,7 +74,7 @@ class Section:
     def about_match(self, render: Callable[[Simulation, Match], Body | None], cache_control: str) -> Handler:
         async def handler(request: web.Request) -> web.Response:
             stadium = request.app[STADIUM]
-            match = stadium.match(request, self.site, request.match_info["id"])
+            match = stadium.match(request)
             body = None if match is None else render(stadium.simulation, match)
             return not_found() if body is None else json_response(request, body, cache_control)
 
@@ -125,34 +123,31 @@ class Section:
         return [match for match in matches if simulation.start_day(match) == day]
 
     async def home_page(self, request: web.Request) -> web.Response:
-        simulation = request.app[STADIUM].simulation
+        stadium = request.app[STADIUM]
+        simulation = stadium.simulation
         matches = simulation.listed_matches(self.site)
         links = [self._link(match, _state(simulation, match)) for match in matches]
         today = datetime.fromtimestamp(simulation.clock.wall(), UTC).date().isoformat()
         ids = sorted({self._tournament_id(match) for match in matches})
-        return self._page(request, pages.home_page(self._head(request), self.sport, links, today, ids))
+        return stadium.page(request, pages.home_page(self._head(request), self.sport, links, today, ids))
 
     def _link(self, match: Match, state: State) -> str:
         return pages.link(match, match_path(match), self.row_score(state), state.phase)
 
     async def match_page(self, request: web.Request) -> web.Response:
         stadium = request.app[STADIUM]
-        number = number_of_custom_id(request.match_info["custom"])
-        match = stadium.match(request, self.site, str(event_id(number))) if number is not None else None
+        match = stadium.match(request)
         if match is None:
             return missing_page()
         event = self.event(stadium.simulation, match, True)
-        return self._page(request, pages.match_page(self._head(request), match, event))
+        return stadium.page(request, pages.match_page(self._head(request), match, event))
 
     def _head(self, request: web.Request) -> str:
         """The parameters of the page's script: the nonce, and the section with the cookie to set."""
-        nonce, section = request.app[STADIUM].nonce(self.site), f"{self.sport} /{self.site} {self.script_cookie}"
+        stadium = request.app[STADIUM]
+        cookie = stadium.session_checks[self.site].script_cookie
+        nonce, section = stadium.nonce(self.site), f"{self.sport} /{self.site} {cookie}"
         return f'<meta name="sf-n" content="{nonce}"><meta name="sf-part" content="{section}">'
-
-    def _page(self, request: web.Request, html: str) -> web.Response:
-        response = page(html)
-        request.app[STADIUM].set_session_cookie(request, response, self.site)
-        return response
 
 
 def _state(simulation: Simulation, match: Match) -> State:

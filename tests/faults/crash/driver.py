@@ -1,7 +1,7 @@
-"""A process that forks workers which are to die: `python -m tests.faults.crash.driver`, one JSON command a line.
+"""A process that forks workers, which are killed: `python -m tests.faults.crash.driver`, one JSON command per line.
 
-Loading Django takes a second and a fork takes none; each command is done by a child with connections of its own. The
-parent never touches the database.
+Loading Django takes a second, a fork takes no time. Each command runs in a child with its own connections. The parent
+never uses the database.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def prepare(report: Report) -> None:
 
 def die(report: Report, *, flow: str, at: str) -> None:
     def ready() -> None:
-        report(flows.traces())
+        report(flows.written_rows())
         crash.arm(at)
 
     flows.FLOWS[flow](ready)
@@ -54,9 +54,9 @@ def die(report: Report, *, flow: str, at: str) -> None:
 def check(report: Report, *, bound: float = 60.0) -> None:
     with consistent_view():
         results = list(check_rules(CheckContext(timezone.now(), bound)))
-        traces = flows.traces()
+        rows = flows.written_rows()
     broken = {f"{each.invariant} {each.name}": each.broken for each in results if not each.is_ok}
-    report({"broken": broken, "traces": traces})
+    report({"broken": broken, "rows": rows})
 
 
 def recover(report: Report) -> None:
@@ -70,7 +70,7 @@ def rescue(report: Report) -> None:
 
 
 def hint_again(report: Report, *, times: int) -> None:
-    """Announce every open task of a match so often, all of it at once."""
+    """Sends a number of hints for every open task of a match at the same time."""
     broker = install_broker(settings.CONFIG.redis_url)
     broker.declare_queue(QUEUE)
     tasks = list(flows.open_tasks())
@@ -81,7 +81,7 @@ def hint_again(report: Report, *, times: int) -> None:
 
 
 def crowd(report: Report, *, writers: int, polls: int) -> None:
-    """So many processes at once, each polling a match of its own so often."""
+    """Runs a number of processes at once, each polling its own match a number of times."""
     call_command("migrate", verbosity=0, interactive=False)
     report(writing.crowd(writers, polls))
 
@@ -106,7 +106,7 @@ def in_a_child(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
         code = 0
         try:
             COMMANDS[command](lambda result: os.write(writing, json.dumps(result, default=str).encode()), **arguments)
-        except BaseException:  # noqa: BLE001 - printed to the log; the exit code says that it failed
+        except BaseException:  # noqa: BLE001 - printed to the log; the exit code reports the failure
             traceback.print_exc()
             code = 1
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""The ways through the code that pass crash points. Each calls `ready` just before the step that is to be cut short."""
+"""The flows that pass crash points. Each calls `ready` just before the step that is interrupted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scraping import jobs, journal
 from scraping.configuration import policies
 from scraping.errors import Gone, Transient
 from scraping.jobs import submissions
-from scraping.jobs.submission_schema import SentEvent, SentMatch
+from scraping.jobs.submission_schema import SentEvent, SentInnings, SentMatch
 from scraping.models import (
     OPEN_STATES,
     Breaker,
@@ -36,7 +36,7 @@ from scraping.models import (
     TaskState,
     TaskTransition,
 )
-from scraping.payloads import Innings, Resource, Status, Team, Teams
+from scraping.payloads import Resource, Status, Team, Teams
 from scraping.policies.retry import RetryPolicy
 from scraping.reading.reader import Reader
 from scraping.scheduler.other_tasks import open_submission_tasks
@@ -68,7 +68,7 @@ def engine(reader: Reader | None = None, *, retry: RetryPolicy = SOON) -> Engine
 
 
 def a_ref() -> MatchRef:
-    """A live cricket match: balls come with every step of the clock."""
+    """Returns a live cricket match with new balls at every step of the clock."""
     return MatchRef.objects.filter(source__key="crex", match__status="live").earliest("pk")
 
 
@@ -79,7 +79,7 @@ def open_task(ref: MatchRef, resource: Resource = Resource.SCORECARD) -> int:
 
 
 def open_tasks() -> list[int]:
-    """At least one: the next due match gets its task now."""
+    """Returns at least one task: the next due match gets its task now."""
     if not ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).exists():
         open_task(a_ref())
     return list(ScrapeTask.objects.filter(state__in=OPEN_STATES, ref__isnull=False).values_list("pk", flat=True))
@@ -92,7 +92,7 @@ def scorecard(ready: Ready) -> None:
 
 
 def together(ready: Ready) -> None:
-    """Polls that find nothing new, finished by one transaction for all of them."""
+    """Finishes several unchanged polls in one transaction."""
     refs = list(MatchRef.objects.filter(source__key="crex", match__status="live").order_by("pk"))
     worker = engine()
     for _ in range(2):
@@ -104,7 +104,7 @@ def together(ready: Ready) -> None:
 
 
 def gap(ready: Ready) -> None:
-    """The list of balls is behind by more than a page; the task that fills it is cut short."""
+    """Fills a gap of more than one page in the ball feed."""
     ref, worker = a_ref(), engine()
     scrape([open_task(ref)], worker)
     ref.refresh_from_db()
@@ -130,7 +130,7 @@ def dying(ready: Ready) -> None:
 
 
 def gone(ready: Ready) -> None:
-    """The second time that the source says so."""
+    """Reads a match that the source has removed, for the second time."""
     task = open_task(a_ref())
     worker = engine(BrokenReader(Gone("404 Not Found")))
     scrape([task], worker)
@@ -140,7 +140,7 @@ def gone(ready: Ready) -> None:
 
 
 def silent_worker(ready: Ready, *, rescues: int = 0) -> None:
-    """The scheduler takes a task back from a worker that is gone."""
+    """Rescues a task of a worker that has ended."""
     task = open_task(a_ref())
     journal.claim(task, worker_id=a_dead_name(), lease_seconds=15, now=timezone.now())
     ScrapeTask.objects.filter(pk=task).update(rescues=rescues)
@@ -148,8 +148,8 @@ def silent_worker(ready: Ready, *, rescues: int = 0) -> None:
     rescue_expired(timezone.now())
 
 
-def silent_worker_again(ready: Ready) -> None:
-    """The same once too often: the task is buried."""
+def silent_worker_once_too_often(ready: Ready) -> None:
+    """Rescues a task once more than allowed: it becomes dead."""
     silent_worker(ready, rescues=policies.current().max_rescues)
 
 
@@ -169,7 +169,7 @@ def a_dead_name() -> str:
 
 
 def due(ready: Ready) -> None:
-    """The scheduler opens the tasks of all matches that are due."""
+    """Opens the tasks of all due matches, as the scheduler does."""
     Source.objects.update(min_interval_seconds=0)
     MatchRef.objects.update(next_poll_at=timezone.now())
     ready()
@@ -177,7 +177,7 @@ def due(ready: Ready) -> None:
 
 
 def by_hand(ready: Ready) -> None:
-    """A person asks again for what has died."""
+    """Retries dead tasks, as an operator does."""
     dying(lambda: None)
     task = ScrapeTask.objects.filter(state=TaskState.DEAD).latest("pk").pk
     ready()
@@ -185,9 +185,9 @@ def by_hand(ready: Ready) -> None:
 
 
 def discovery(ready: Ready) -> None:
-    """The list has a match that is not stored yet."""
+    """Discovers a match that is not stored yet."""
     ref = a_ref()
-    ScrapeJob.objects.filter(items__ref__match=ref.match_id).delete()  # they would lose what they expect
+    ScrapeJob.objects.filter(items__ref__match=ref.match_id).delete()  # they expect this match
     Match.objects.filter(pk=ref.match_id).delete()
     source, now = Source.objects.get(key="crex"), timezone.now()
     new = journal.NewTask(source.pk, None, Resource.DISCOVERY, Priority.IMMINENT, run_at=now)
@@ -199,14 +199,14 @@ def discovery(ready: Ready) -> None:
 
 
 def job(ready: Ready) -> None:
-    """A person asks for two matches by their addresses."""
+    """Starts a job with the URLs of two matches."""
     urls = list(MatchRef.objects.filter(source__key="crex").values_list("url", flat=True)[:2])
     ready()
     jobs.start_urls(urls=urls, requested_by="ann", now=timezone.now())
 
 
 def whole(ready: Ready) -> None:
-    """A job's task: state and all events of a match at once."""
+    """Runs a task of a job: state and all events of a match at once."""
     jobs.start_urls(urls=[a_ref().url], requested_by="ann", now=timezone.now())
     task = ScrapeTask.objects.filter(resource=Resource.FULL, state__in=OPEN_STATES).latest("pk")
     worker = engine()
@@ -215,13 +215,13 @@ def whole(ready: Ready) -> None:
 
 
 def submitting(ready: Ready) -> None:
-    """A partner's post, written down."""
+    """Stores a submission."""
     ready()
     submit(timezone.now().isoformat())
 
 
 def submitted(ready: Ready) -> None:
-    """Two that wait are put into their match by one task."""
+    """Ingests two waiting submissions with one task."""
     for number in range(2):
         submit(f"{timezone.now().isoformat()} {number}")
     open_submission_tasks(timezone.now())
@@ -232,14 +232,14 @@ def submitted(ready: Ready) -> None:
 
 
 def submit(key: str) -> None:
-    """A run and a ball more than before, each time."""
+    """Sends a submission with one more run and one more ball than the one before."""
     runs, now = Submission.objects.count() + 1, timezone.now()
     body = SentMatch(
         match_id="ken-nep",
         captured_at=now,
         status=Status.LIVE,
         teams=Teams(team_a=Team(name="Kenya"), team_b=Team(name="Nepal")),
-        innings=(Innings(number=1, team="team_a", runs=runs, wickets=0, overs=f"{runs // 6}.{runs % 6}"),),
+        innings=(SentInnings(number=1, team="team_a", runs=runs, wickets=0, overs=f"{runs // 6}.{runs % 6}"),),
         events=(SentEvent(id=f"1-{runs}", kind="runs", runs=1),),
     )
     sender = submissions.Sender("partner", "Partner")
@@ -257,7 +257,7 @@ FLOWS: dict[str, Callable[[Ready], None]] = {
             dying,
             gone,
             silent_worker,
-            silent_worker_again,
+            silent_worker_once_too_often,
             due,
             by_hand,
             discovery,
@@ -271,7 +271,7 @@ FLOWS: dict[str, Callable[[Ready], None]] = {
 
 
 def recover() -> None:
-    """What scheduler and worker do when they are back, without waiting for the clock: until all is read and whole."""
+    """Runs the steps of scheduler and worker, without waiting for the clock, until everything is read and complete."""
     Source.objects.update(max_attempts=None, min_interval_seconds=0)
     worker = engine()
     for source in Source.objects.filter(is_enabled=True, key="crex"):
@@ -298,8 +298,8 @@ def _holes() -> bool:
     return MatchRef.objects.filter(Q(events_through__lt=F("events_seen")) | Q(captured_at=None)).exists()
 
 
-def traces() -> dict[str, Any]:
-    """Everything that a step writes, but for the claim: equal before and after it, or it was done."""
+def written_rows() -> dict[str, Any]:
+    """Returns everything that a step writes, except the claim. It changes only if the step was completed."""
     counted: dict[str, Any] = {
         model.__name__: model._default_manager.count()
         for model in (

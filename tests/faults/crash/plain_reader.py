@@ -1,6 +1,6 @@
-"""A reader without a browser: asks the stadium as its pages' own scripts do; the real adapters parse the answers.
+"""A reader without a browser: sends the requests of the stadium's page scripts; the real adapters parse the responses.
 
-A browser takes half a second to start, and a process that is to die in the middle of a transaction needs none.
+A browser takes half a second to start, and a process that is killed during a transaction needs none.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PlainReader(ReaderInTurn):
         return self._reading(target.ref, *(one for one in map(self._ask, requests) if one.status not in GONE))
 
     def _lists(self, base_url: str) -> tuple[Request, Request]:
-        """What is played now and today, by the stadium's clock."""
+        """Returns the lists of live matches and of today's matches, by the stadium's clock."""
         at = self._ask(Request("health", f"{self._base}/control/health")).json()["simulated_time"]
         football = f"{base_url}/api/v1/sport/football"
         day = datetime.fromtimestamp(at, UTC).date().isoformat()
@@ -70,7 +70,7 @@ class PlainReader(ReaderInTurn):
         )
 
     def _wanted(self, target: Target) -> tuple[Request, Request]:
-        """The match's state and its newest events."""
+        """Returns the requests for the state of the match and its newest events."""
         key = target.ref.source_event_id
         if target.site.key == "crex":
             body = {"matchKey": key, "lastDocId": "", "filters": [], "lang": "en"}
@@ -81,7 +81,7 @@ class PlainReader(ReaderInTurn):
         return Request("event", url), Request("incidents", f"{url}/incidents")
 
     def _open(self, site: str, url: str) -> Document:
-        """A page, with the cookie that its script would work out."""
+        """Loads a page and sets the cookie that its script would set."""
         page = self._ask(Request(PAGE, url))
         meta, cookie = NONCES[site]
         if found := re.search(rf'<meta name="{meta}" content="([^"]+)"', page.text()):

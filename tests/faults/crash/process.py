@@ -1,4 +1,4 @@
-"""The forking process of driver.py, and how to ask it."""
+"""Starts the forking process of driver.py and sends commands to it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from victoryline.lib.processes import python
 
 
 class Driver:
-    """Its children work with the database and stadium that `env` names."""
+    """Its children use the database and the stadium of `env`."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._path = Path(env["VAR_DIR"]) / "driver.log"
         self._log = self._path.open("ab")
-        self._process = subprocess.Popen(  # ends with its input, and so with us
+        self._process = subprocess.Popen(  # it ends with its input, which this process holds open
             python("-m", "tests.faults.crash.driver"),
             env={**os.environ, "DATABASE_URL": "", "REDIS_URL": "", **env},
             cwd=PROJECT_ROOT,
@@ -41,7 +41,7 @@ class Driver:
         return answer
 
     def broken(self, *, bound: float = 60.0) -> dict[str, list[str]]:
-        """The invariants that do not hold now, with the rows that break them."""
+        """Returns the violated invariants with the rows that violate them."""
         found: dict[str, list[str]] = self.ask("check", bound=bound)["result"]["broken"]
         return found
 

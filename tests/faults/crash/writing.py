@@ -16,7 +16,7 @@ from tests.scraping.builders import balls, chasing, payload_of, read
 
 
 def crowd(writers: int, polls: int) -> dict[str, Any]:
-    """How many polls failed, how far each match came, and how long the slowest poll took."""
+    """Returns the number of failed polls, the last sequence of each match, and the duration of the slowest poll."""
     now = timezone.now()
     refs = [make_ref(make_unread_match(now=now), captured_at=None, next_poll_at=now).pk for _ in range(writers)]
     connection.close()

@@ -1,4 +1,4 @@
-"""Real servers on this machine that take alerts: one for HTTP, one for SMTP. Both keep what they got."""
+"""Real servers on this machine that receive alerts: one for HTTP, one for SMTP. Both store what they receive."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from typing import IO, Any, Self
 
 
 @dataclass
-class Got:
+class Received:
     path: str
     headers: dict[str, str]
     body: bytes
 
 
 class HttpReceiver:
-    """Answers with `status` (and `headers`); while `hangs` is set it takes the request and says nothing."""
+    """Answers with `status` (and `headers`); while `hangs` is set it reads the request and sends nothing."""
 
     def __init__(self) -> None:
-        self.got: list[Got] = []
+        self.got: list[Received] = []
         self.status, self.headers = 200, dict[str, str]()
         self.hangs = threading.Event()
         self.released = threading.Event()
@@ -36,7 +36,7 @@ class HttpReceiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                taker.got.append(Got(self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+                taker.got.append(Received(self.path, {k.lower(): v for k, v in self.headers.items()}, body))
                 if taker.hangs.is_set():
                     taker.released.wait(20)
                     return
@@ -65,7 +65,7 @@ class HttpReceiver:
 
 @dataclass
 class SmtpReceiver:
-    """Speaks as much SMTP as a client needs; `answers` replaces the answer to a command."""
+    """Implements the SMTP that a client needs; `answers` replaces the answer to a command."""
 
     certificate: Path | None = None
     is_tls_from_the_start: bool = False
@@ -170,7 +170,7 @@ class Conversation:
 
 
 def make_certificate(folder: Path) -> Path:
-    """For 127.0.0.1, signed by itself, key and certificate in one file."""
+    """Writes a self-signed certificate for 127.0.0.1 and its key to one file."""
     file = folder / "certificate.pem"
     subprocess.run(
         [

@@ -37,7 +37,7 @@ def standing(key: str) -> Alert | None:
 @pytest.mark.both
 class TestPauses:
     def pause(self, match: Match, begin: float, end: float | None) -> None:
-        """Minutes from now on."""
+        """Pauses the match for some minutes, counted from NOW."""
         signals.match_paused.send(sender=None, match_id=match.pk, reason="r", actor="a", now=NOW + begin * MINUTE)
         if end is not None:
             signals.match_resumed.send(sender=None, match_id=match.pk, reason="r", actor="a", now=NOW + end * MINUTE)
@@ -51,7 +51,7 @@ class TestPauses:
         alert = standing(f"paused-long:{match.pk}")
         assert alert is not None
         assert (alert.severity, alert.detail["paused_seconds"]) == ("critical", 960)
-        assert watch_pauses(NOW + 62 * MINUTE) == 0, "the first pause is out of the hour"
+        assert watch_pauses(NOW + 62 * MINUTE) == 0, "the first pause is older than an hour"
         assert standing(f"paused-long:{match.pk}") is None
 
     def test_counts_a_running_pause(self) -> None:
@@ -158,19 +158,19 @@ class TestBlocks:
         assert standing("robots:crex") is not None
         assert standing("blocked:crex") is standing("challenge:crex") is None
 
-    def fail(self, error_class: str, error_type: str, *, age: float = 1, **fields: Any) -> None:
+    def fail(self, error_class: str, error_code: str, *, age: float = 1, **fields: Any) -> None:
         match = Match.objects.first() or make_watched(now=NOW)[0]
         group, _ = ErrorGroup.objects.get_or_create(
             fingerprint="f",
             defaults={
                 "source": make_source(),
                 "error_class": error_class,
-                "error_type": error_type,
+                "error_code": error_code,
                 "first_seen_at": NOW,
                 "last_seen_at": NOW,
             },
         )
-        make_error(match, now=NOW, age=age, error_class=error_class, error_type=error_type, group=group, **fields)
+        make_error(match, now=NOW, age=age, error_class=error_class, error_code=error_code, group=group, **fields)
 
 
 class TestAdvice:
@@ -207,7 +207,7 @@ class TestChecks:
                 ["monitoring.W005"],
                 id="an invalid address",
             ),
-            pytest.param({"alert_webhook_secret": "x"}, ["monitoring.W003"], id="a secret for nothing"),
+            pytest.param({"alert_webhook_secret": "x"}, ["monitoring.W003"], id="a secret without a URL"),
             pytest.param({"sentry_dsn": "nonsense"}, ["monitoring.W004"], id="no DSN"),
             pytest.param({"sentry_dsn": "https://k@sentry.example.com/1"}, [], id="a DSN"),
             pytest.param({"smtp_url": "smtp://h", "alert_email_to": ("a@example.com",)}, [], id="e-mail"),
@@ -267,4 +267,4 @@ class TestCommands:
         assert "No worker is alive and 3 live matches wait" in output
         assert "Start a worker" in output
         (alert,) = json.loads(self.run("alerts", "--json"))["alerts"]
-        assert (alert["key"], alert["told_count"]) == ("no-worker", 0)
+        assert (alert["key"], alert["notification_count"]) == ("no-worker", 0)

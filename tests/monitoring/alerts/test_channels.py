@@ -1,4 +1,4 @@
-"""Each channel against a real server: what arrives, and what becomes of it when it does not."""
+"""Each channel with a real server: the received message, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ class TestWebhook:
 
 
 def snippet() -> dict[str, Any]:
-    """The piece of Python in the handbook that checks a signature."""
+    """Returns the Python code in docs/operations.md that verifies a signature."""
     text = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?is_ours.*?)```", text, re.DOTALL)
     assert found
     names: dict[str, Any] = {}
-    exec(found.group(1), names)  # our own handbook
+    exec(found.group(1), names)  # from our own documentation
     return names
 
 
@@ -141,7 +141,7 @@ class TestMessageText:
         assert "India - Australia has had no update for 5 min (4 times in a day)" in body["text"]
 
     def test_an_end(self) -> None:
-        body = message(alert(closed_at=NOW, told_count=1))
+        body = message(alert(closed_at=NOW, notification_count=1))
         assert body["event"] == "over"
         assert body["subject"].startswith("[VictoryLine] OVER: India - Australia")
 

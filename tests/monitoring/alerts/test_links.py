@@ -1,4 +1,4 @@
-"""Where the links in messages lead."""
+"""The base address of links in messages."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class TestQueue:
             ("email", "critical"),
         }
         alert = Alert.objects.get()
-        assert (alert.told_at, alert.told_count, alert.told_over_at) == (NOW, 1, None)
+        assert (alert.notified_at, alert.notification_count, alert.end_notified_at) == (NOW, 1, None)
         assert set(alert.messages.values_list("channel", flat=True)) == {"webhook", "email"}
 
     def test_notifies_once_and_the_end_once(self) -> None:
@@ -68,7 +68,7 @@ class TestQueue:
         assert [queue(), queue(1)] == [1, 0]
         close_alert("stale:7", after(40))
         assert [queue(339), queue(340), queue(371)] == [0, 1, 0]
-        assert Alert.objects.get().told_over_at == after(340)
+        assert Alert.objects.get().end_notified_at == after(340)
         assert [each["event"] for each in AlertMessage.objects.values_list("document", flat=True)] == ["raised", "over"]
 
     def test_sentry_gets_new_alerts_only(self) -> None:
@@ -76,7 +76,7 @@ class TestQueue:
         assert queue(channels=(Channel.SENTRY,)) == 1
         close_alert("stale:7", after(5))
         assert queue(305, channels=(Channel.SENTRY,)) == 0
-        assert Alert.objects.get().told_over_at == after(305)
+        assert Alert.objects.get().end_notified_at == after(305)
 
     def test_warnings_are_collected_for_five_minutes(self) -> None:
         stale(1, severity=Severity.WARNING)
@@ -139,7 +139,7 @@ class TestQueue:
             queue(seconds)
         assert AlertMessage.objects.count() == 1
         assert queue(30) == 1
-        assert Alert.objects.filter(told_count=0).count() == 0
+        assert Alert.objects.filter(notification_count=0).count() == 0
 
     def test_a_warning_that_becomes_critical_is_notified_at_once(self) -> None:
         stale(severity=Severity.WARNING)
@@ -157,7 +157,11 @@ class TestQueue:
         stale(seconds=320, severity=Severity.WARNING)
         assert [queue(325), queue(640)] == [0, 0]
         continuation = Alert.objects.get(closed_at__isnull=True)
-        assert (continuation.told_at, continuation.told_count, continuation.acknowledged_by) == (after(300), 1, "ann")
+        assert (continuation.notified_at, continuation.notification_count, continuation.acknowledged_by) == (
+            after(300),
+            1,
+            "ann",
+        )
 
     def test_a_flapping_alert_gives_few_messages(self) -> None:
         written = 0
@@ -244,7 +248,7 @@ class TestClaim:
 
 @pytest.mark.django_db
 class TestDeliveryThread:
-    def courier(self, hook: HttpReceiver, configure: Configure, seconds: float = 0) -> DeliveryThread:
+    def delivery_thread(self, hook: HttpReceiver, configure: Configure, seconds: float = 0) -> DeliveryThread:
         configure(alert_webhook_url=hook.url)
         return DeliveryThread(
             Channel.WEBHOOK, configured(settings.CONFIG)[Channel.WEBHOOK], clock=lambda: after(seconds)
@@ -253,8 +257,8 @@ class TestDeliveryThread:
     def test_sends_due_messages(self, hook: HttpReceiver, configure: Configure) -> None:
         stale()
         queue()
-        courier = self.courier(hook, configure)
-        assert [courier.deliver_next(), courier.deliver_next()] == [True, False]
+        delivery_thread = self.delivery_thread(hook, configure)
+        assert [delivery_thread.deliver_next(), delivery_thread.deliver_next()] == [True, False]
         assert AlertMessage.objects.get().sent_at == NOW
         assert len(hook.got) == 1
 
@@ -264,7 +268,7 @@ class TestDeliveryThread:
         stale()
         queue()
         hook.status = 403
-        assert self.courier(hook, configure).deliver_next()
+        assert self.delivery_thread(hook, configure).deliver_next()
         message = AlertMessage.objects.get()
         assert message.given_up_at == NOW
         assert "127.0.0.1 answered 403" in message.error
@@ -276,8 +280,8 @@ class TestDeliveryThread:
         self, hook: HttpReceiver, configure: Configure, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         moment = {"seconds": 0.0}
-        courier = self.courier(hook, configure)
-        courier._clock = lambda: after(moment["seconds"])
+        delivery_thread = self.delivery_thread(hook, configure)
+        delivery_thread._clock = lambda: after(moment["seconds"])
 
         def away(*_: object) -> None:
             raise OperationalError("connection refused")
@@ -285,10 +289,10 @@ class TestDeliveryThread:
         with monkeypatch.context() as patched:
             patched.setattr(message_queue, "claim_next", away)
             for moment["seconds"] in (0, 30, 59, 60, 70, 400):
-                assert courier.deliver_next() is False
+                assert delivery_thread.deliver_next() is False
         assert len(hook.got) == 1
         moment["seconds"] = 420
-        courier.deliver_next()
+        delivery_thread.deliver_next()
         first, last = (json.loads(got.body) for got in hook.got)
         assert (first["event"], first["alerts"][0]["key"]) == ("raised", "database")
         assert "away for 60 s" in first["text"]
@@ -342,7 +346,7 @@ class TestThreads:
             thread.join(20)
         assert sorted(made) == [0, 1]
         assert AlertMessage.objects.count() == 1
-        assert set(Alert.objects.values_list("told_count", flat=True)) == {1}
+        assert set(Alert.objects.values_list("notification_count", flat=True)) == {1}
 
 
 @pytest.mark.django_db
@@ -353,7 +357,7 @@ def test_too_many_errors_are_logged_counted_and_posted(
     configure(alert_webhook_url=hook.url, alert_webhook_secret="k3y")
     match, ref, _ = make_watched(now=NOW)
     for number in range(11):
-        make_error(match, now=NOW, error_type="network" if number < 8 else "timeout")
+        make_error(match, now=NOW, error_type="network" if number < 8 else "parsing")
     watch_error_rate(NOW)
     assert queue_messages(NOW) == 1
     assert DeliveryThread(
@@ -361,7 +365,7 @@ def test_too_many_errors_are_logged_counted_and_posted(
     ).deliver_next()
     (got,) = hook.got
     (alert,) = json.loads(got.body)["alerts"]
-    assert alert["detail"]["error_types"] == {"network": 8, "timeout": 3}
+    assert alert["detail"]["error_types"] == {"network": 8, "parsing": 3}
     assert "x-victoryline-signature" in got.headers
     assert [line.levelno for line in caplog.records if getattr(line, "action", "") == "error_rate"] == [logging.ERROR]
     metrics = client.get("/metrics").content.decode()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scraping.browser.places import LocalProxy, LocalSite, OnThread, Worker
+from tests.scraping.browser.local_servers import LocalProxy, LocalSite, OnThread, Worker
 from victoryline.lib import chromium
 
 

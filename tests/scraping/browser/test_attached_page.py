@@ -1,4 +1,4 @@
-"""Attached pages: when one is opened again, and how old its content is said to be."""
+"""Attached pages: causes of reopening, and the age of the content."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ def page_at(clock: Clock) -> AttachedPage:
     return AttachedPage(unused, unused, PageTraffic(), loaded, clock, changed_at=clock.now)
 
 
-def extraction(
-    pulse: object = "12:00", *, has_pulse: bool = True, address: str = HERE, score: str = "1/0"
-) -> Extraction:
-    return Extraction({"score": score}, pulse, has_pulse, address)
+def extraction(pulse: object = "12:00", *, address: str = HERE, score: str = "1/0") -> Extraction:
+    return Extraction({"score": score}, pulse, address)
 
 
 class TestReopenCause:
@@ -61,12 +59,12 @@ class TestReopenCause:
         assert page.reopen_cause(extraction()) == ""
         assert page.reopen_cause(extraction(address=HERE + "0")) == "it navigated away"
 
-    @pytest.mark.parametrize(("has_pulse", "stays"), [(True, True), (False, False)])
-    def test_an_unchanged_page_with_a_pulse_gets_older(self, has_pulse: bool, stays: bool) -> None:
+    @pytest.mark.parametrize(("pulse", "stays"), [("12:00", True), (None, False)])
+    def test_an_unchanged_page_with_a_pulse_gets_older(self, pulse: object, stays: bool) -> None:
         page = page_at(Clock())
-        page.reopen_cause(extraction(7, has_pulse=has_pulse))
+        page.reopen_cause(extraction(pulse))
         page.fresh_at = earlier = datetime(2026, 5, 2, tzinfo=UTC)
-        page.reopen_cause(extraction(7, has_pulse=has_pulse))
+        page.reopen_cause(extraction(pulse))
         assert (page.fresh_at == earlier) is stays
 
 
@@ -75,12 +73,12 @@ class TestInherit:
         before = page_at(Clock())
         for times in (2, 4, 8, 8):
             page = page_at(Clock())
-            page.inherit(before, extraction(has_pulse=False), extraction(has_pulse=False))
+            page.inherit(before, extraction(None), extraction(None))
             assert page.max_unchanged_seconds == UNCHANGED_SECONDS * min(times, MAX_UNCHANGED_FACTOR)
             before = page
 
-    @pytest.mark.parametrize("now", [extraction(has_pulse=False, score="2/0"), extraction(has_pulse=True)])
+    @pytest.mark.parametrize("now", [extraction(None, score="2/0"), extraction()])
     def test_keeps_the_interval_where_the_page_was_stale(self, now: Extraction) -> None:
         page = page_at(Clock())
-        page.inherit(page_at(Clock()), extraction(has_pulse=False), now)
+        page.inherit(page_at(Clock()), extraction(None), now)
         assert page.max_unchanged_seconds == UNCHANGED_SECONDS

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import psutil
 import pytest
 
 from scraping.browser import attached_pages
@@ -20,7 +21,7 @@ from scraping.readings import Reading, ReadMode, RefInfo, Site
 from scraping.sources import adapter_for
 from scraping.sources.extract import SCRIPT, from_html, plan_of
 from scraping.worker.match_tasks import read_whole
-from tests.scraping.hosted import Hosted, find_program, impatient
+from tests.scraping.hosted_browser import Hosted, find_program, impatient
 from tests.stadium_process import StadiumProcess
 
 pytestmark = pytest.mark.slow
@@ -124,7 +125,16 @@ class TestReading:
 
         readings = reader._run(read_all())
         assert [BOARD.parse(one).source_event_id for one in readings] == [one.ref.source_event_id for one in targets]
-        assert pages_of(reader).count == 4
+        assert len(pages_of(reader).pages) == 4
+
+    @pytest.mark.requirement("DM-1")
+    def test_knows_the_process_of_its_renderer(self, reader: Reader, arena: StadiumProcess, browser: Hosted) -> None:
+        target = target_at(arena)
+        reader.scorecard(target)
+        pid = reader.renderer_pids()[f"board_{target.ref.source_event_id}"]
+        process = psutil.Process(pid)
+        assert "--type=renderer" in process.cmdline()
+        assert browser.host.pid in [parent.pid for parent in process.parents()]
 
     @pytest.mark.requirement("FR-019")
     def test_an_open_page_and_its_text_give_the_same(
@@ -163,7 +173,7 @@ class TestReading:
         target = target_at(arena, read_way="visit")
         reading, payload = reader.scorecard(target)
         assert (reading.mode, runs_of(payload)) == (ReadMode.VISIT, true_runs(arena, target))
-        assert pages_of(reader).count == 0
+        assert len(pages_of(reader).pages) == 0
 
 
 class TestStalePages:
@@ -172,7 +182,7 @@ class TestStalePages:
         target = target_at(arena)
         _, before = reader.scorecard(target)
         arena.fault(site="board", target="live", kind="hang")
-        page = next(iter(pages_of(reader)._pages.values()))
+        page = next(iter(pages_of(reader).pages.values()))
         page.max_unchanged_seconds = 1.5
         arena.skip(900)
         asked_at = datetime.now(UTC)
@@ -195,7 +205,7 @@ class TestStalePages:
         reader.scorecard(first)
         reader.scorecard(second)
         generation = browser.host.generation
-        page = pages_of(reader)._pages["board", first.ref.source_event_id].page
+        page = pages_of(reader).pages["board", first.ref.source_event_id].page
 
         async def crash() -> None:
             with pytest.raises(Exception, match="crash"):
@@ -211,7 +221,7 @@ class TestStalePages:
     def test_a_page_that_navigated_away_is_opened_again(self, reader: Reader, arena: StadiumProcess) -> None:
         first, second = target_at(arena), target_at(arena, 1)
         reader.scorecard(first)
-        page = pages_of(reader)._pages["board", first.ref.source_event_id].page
+        page = pages_of(reader).pages["board", first.ref.source_event_id].page
         reader._run(page.goto(second.ref.url))
         assert reader.scorecard(first)[1].source_event_id == first.ref.source_event_id
 
@@ -223,7 +233,7 @@ class TestStalePages:
         first, second = target_at(arena), target_at(arena, 1)
         reader.scorecard(first)
         reader.scorecard(second)
-        page = pages_of(reader)._pages["board", first.ref.source_event_id].page
+        page = pages_of(reader).pages["board", first.ref.source_event_id].page
         reader._run(page.evaluate("setTimeout(() => { for (;;); }, 0)"))
         assert reader.scorecard(first)[1].source_event_id == first.ref.source_event_id
         assert reader.scorecard(second)[0].requests_made == 0
@@ -246,7 +256,7 @@ class TestStalePages:
         arena.fault(site="board", target="page", kind="status", value=404)
         with pytest.raises(Gone):
             reader.scorecard(target)
-        assert pages_of(reader).count == 0
+        assert len(pages_of(reader).pages) == 0
 
     @pytest.mark.faults_only
     def test_a_challenge_is_not_reported_as_a_redesign(self, reader: Reader, arena: StadiumProcess) -> None:
@@ -310,10 +320,10 @@ class TestPageLimit:
         reader.scorecard(target_at(arena))
         pages = pages_of(reader)
         browser.run(pages.sweep())
-        assert pages.count == 1
+        assert len(pages.pages) == 1
         pages.clock = lambda: time.monotonic() + attached_pages.IDLE_SECONDS + 1
         browser.run(pages.sweep())
-        assert pages.count == 0
+        assert len(pages.pages) == 0
 
     def test_the_least_recently_read_page_is_closed_unless_in_use(self, reader: Reader, arena: StadiumProcess) -> None:
         first, second, third = (target_at(arena, number) for number in range(3))
@@ -323,9 +333,9 @@ class TestPageLimit:
         reader.scorecard(second)
         reading, payload = reader.scorecard(third)
         assert (reading.mode, payload.source_event_id) == (ReadMode.VISIT, third.ref.source_event_id)
-        pages._pages["board", first.ref.source_event_id].read_at -= attached_pages.BUSY_SECONDS
+        pages.pages["board", first.ref.source_event_id].read_at -= attached_pages.BUSY_SECONDS
         assert reader.scorecard(third)[0].mode is ReadMode.ATTACHED
-        assert {key for _, key in pages._pages} == {second.ref.source_event_id, third.ref.source_event_id}
+        assert {key for _, key in pages.pages} == {second.ref.source_event_id, third.ref.source_event_id}
 
     def test_pages_opened_at_once_are_limited(
         self, reader: Reader, arena: StadiumProcess, monkeypatch: pytest.MonkeyPatch
@@ -348,4 +358,4 @@ class TestPageLimit:
             await asyncio.gather(*(reader._modes.attached(target) for target in targets))
 
         reader._run(read_all())
-        assert (pages_of(reader).count, most) == (4, attached_pages.OPENED_AT_ONCE)
+        assert (len(pages_of(reader).pages), most) == (4, attached_pages.OPENED_AT_ONCE)

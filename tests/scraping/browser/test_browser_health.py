@@ -30,7 +30,7 @@ from scraping.reading.reader import Target
 from scraping.readings import ReadMode
 from scraping.recovery import worker_commands
 from scraping.worker.upkeep import CommandRunner
-from tests.scraping.hosted import (
+from tests.scraping.hosted_browser import (
     Hosted,
     assert_true,
     find_program,
@@ -182,8 +182,8 @@ class TestCrashes:
                 visiting.result(timeout=20)
             if crash == 1:
                 assert_true(hosted.visit(sofascore)[1], arena)
-                assert len(hosted.launches) == 1, "the browser itself is well"
-                time.sleep(host_module.ONE_FAULT_SECONDS)  # what dies together counts once
+                assert len(hosted.launches) == 1, "the browser itself still works"
+                time.sleep(host_module.ONE_FAULT_SECONDS)  # pages of one renderer crash together and count once
         arena.clear()
         assert await_launch(hosted, 2) is LaunchCause.FAULTS
         assert_true(hosted.visit(crex)[1], arena)
@@ -206,6 +206,20 @@ class TestStop:
         assert time.monotonic() - began < CLEAN_SECONDS
         assert not any(map(is_alive, family))
         assert hosted.folders() == []
+
+    def test_a_visit_leaves_no_page_whether_it_succeeds_or_fails(self, start: Start, arena: StadiumProcess) -> None:
+        hosted = start(timeouts=replace(TIMEOUTS, navigation_seconds=2))
+        target = target_of(arena, "crex")
+        hosted.visit(target)
+        arena.fault(site="crex", target="page", kind="hang")
+        with pytest.raises(ReadTimeout):
+            hosted.visit(target)
+        browser, _ = hosted.run(hosted.host.browser())
+        wait_for(lambda: not any(context.pages for context in browser.contexts), CLEAN_SECONDS, "no page is left")
+        assert hosted.sessions.page_count == 0
+        wait_for(
+            lambda: hosted.sessions.context_count == 0, CLEAN_SECONDS, "the context is replaced after the time-out"
+        )
 
     @pytest.mark.faults_only
     def test_starts_no_other_browser(self, hosted: Hosted, arena: StadiumProcess) -> None:
@@ -293,7 +307,7 @@ class TestDraining:
         wait_for(lambda: not hosted.host._may_visit.is_set())
         new = pool.submit(lambda: (hosted.visit(sofascore)[0].mode, len(hosted.launches)))
         assert len(hosted.launches) == 1
-        assert under_way.result(timeout=20) is ReadMode.VISIT, "it was not cut off"
+        assert under_way.result(timeout=20) is ReadMode.VISIT, "the visit was not aborted"
         assert new.result(timeout=20) == (ReadMode.VISIT, 2)
         assert hosted.launches[-1].cause is LaunchCause.AGE
 
@@ -369,14 +383,13 @@ class TestMemory:
         assert guard.tree_bytes > 100_000_000
         assert await_launch(hosted, 2) is LaunchCause.MEMORY
         now[0] += 10
-        assert guard.check() is MemoryAction.WARN, "the new one is left alone for a while"
+        assert guard.check() is MemoryAction.WARN, "a new browser is not replaced at once"
         now[0] += 30
         assert guard.check() is MemoryAction.STOP_WORKER
         guard.check()
         assert (worker.stops, worker.kills) == (1, 0)
 
     @pytest.mark.requirement("FR-006")
-    @pytest.mark.faults_only
     def test_above_the_hard_limit_the_browser_is_killed_at_once(self, hosted: Hosted, arena: StadiumProcess) -> None:
         hosted.reader.scorecard(target_of(arena, "crex"))
         worker, now, family = _Stopped(), [1000.0], hosted.family()[1:]
@@ -462,7 +475,7 @@ class TestSoak:
         }
 
     def more(self, hosted: Hosted, before: dict[str, int]) -> dict[str, int]:
-        slack = {"processes": 3, "threads": 8, "tasks": 3}  # a renderer in reserve, the pool of threads
+        slack = {"processes": 3, "threads": 8, "tasks": 3}  # a spare renderer, the thread pool
         now = self.holdings(hosted)
         return {name: now[name] for name in now if now[name] > before[name] + slack.get(name, 0)}
 
@@ -497,6 +510,10 @@ class TestWorkerCommands:
         assert order.outcome == "browser 2 took its place"
         assert await_launch(hosted, 2) is LaunchCause.ORDER
         assert hosted.host.pid != old
+        figures = hosted.host.last_replacement.as_metadata()
+        assert figures["pids_before"] > 1
+        assert figures["pids_after"] > 1
+        assert figures["task_count"] == 1
         assert hosted.visit(crex)[0].mode is ReadMode.VISIT
 
     def test_a_fresh_session_replaces_the_old_one_at_the_next_visit(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from playwright.async_api import BrowserContext, Page
 
 from scraping import readings
 from scraping.browser.visit import take_screenshot
@@ -16,12 +17,12 @@ from scraping.errors import Blocked, Drift, Gone, ReadTimeout, Transient
 from scraping.reading.reader import Reader, Target
 from scraping.readings import AttemptEvidence, ReadMode, RefInfo
 from scraping.sources import adapter_for
-from tests.scraping.hosted import Hosted, assert_true, find_program, impatient, site_at, target_of
+from tests.scraping.hosted_browser import Hosted, assert_true, find_program, impatient, site_at, target_of
 from tests.stadium_process import StadiumProcess
 
 pytestmark = pytest.mark.slow
 
-JPEG = b"\xff\xd8\xff"
+PNG = b"\x89PNG"
 
 
 @pytest.fixture(scope="module")
@@ -177,16 +178,23 @@ class TestEvidence:
         arena.fault(site="crex", target="*", kind="challenge")
         sight = self.seen(reader, target_of(arena, "crex"), Blocked)
         assert "challenge" in sight.documents[0].text().lower()
-        assert sight.screenshot.startswith(JPEG)
+        assert sight.screenshot.startswith(PNG)
 
-    @pytest.mark.faults_only
-    def test_a_changed_page_gets_a_screenshot_at_the_second_read(self, reader: Reader, arena: StadiumProcess) -> None:
+    @pytest.mark.requirement("US1.4", "EC-1")
+    def test_a_changed_page_gets_a_screenshot_at_the_first_read(self, reader: Reader, arena: StadiumProcess) -> None:
+        arena.fault(site="crex", target="*", kind="layout")
+        first = self.seen(reader, target_of(arena, "crex"), Drift)
+        assert (first.documents[0].name, first.screenshot[:4]) == ("page", PNG)
+
+    @pytest.mark.requirement("FS-9")
+    def test_a_changed_page_is_read_again_in_another_mode(self, reader: Reader, arena: StadiumProcess) -> None:
+        """The first read was a visit; it has shown the requests, so the second one is direct."""
         arena.fault(site="crex", target="*", kind="layout")
         target = target_of(arena, "crex")
-        first = self.seen(reader, target, Drift)
-        again = self.seen(reader, replace(target, is_suspect=True), Drift)
-        assert (first.documents[0].name, first.screenshot) == ("page", b"")
-        assert (again.documents[0].name, again.screenshot[:3]) == ("page", JPEG)
+        assert reader._modes.plan(target).record is None
+        with pytest.raises(Drift):
+            reader.scorecard(target)
+        assert reader._modes.plan(target).record is not None
 
     def test_a_good_page_gets_no_screenshot(self, reader: Reader, arena: StadiumProcess) -> None:
         assert reader.scorecard(target_of(arena, "crex"))[0].screenshot == b""
@@ -209,7 +217,7 @@ class TestEvidence:
             page = await (await session.open_context()).new_page()
             await page.goto("data:text/html,<h1>x</h1><input value=hello>")
             taken = await take_screenshot(page)
-            assert taken.startswith(JPEG)
+            assert taken.startswith(PNG)
             await page.evaluate("setTimeout(() => { for (;;); }, 0)")
             began = time.monotonic()
             none = await take_screenshot(page)
@@ -218,6 +226,21 @@ class TestEvidence:
         none, seconds = hosted.run(photograph())
         assert none == b""
         assert seconds < 5
+
+
+async def contexts(hosted: Hosted) -> list[BrowserContext]:
+    browser, _ = await hosted.host.browser()
+    return browser.contexts
+
+
+async def session_cookie(hosted: Hosted) -> str | None:
+    """Returns the cookie with which the simulated Crex knows a visitor."""
+    (context,) = await contexts(hosted)
+    return next(one.get("value") for one in await context.cookies() if one.get("name") == "cxsid")
+
+
+async def evaluated(page: Page) -> int:
+    return int(await page.evaluate("1 + 1"))
 
 
 class TestHangs:
@@ -236,6 +259,41 @@ class TestHangs:
         arena.clear()
         assert_true(hosted.reader.scorecard(target)[1], arena)
         assert len(hosted.launches) == 1  # the browser was not to blame
+
+    @pytest.mark.requirement("FR-021")
+    def test_the_read_after_a_timeout_has_a_fresh_context_and_the_same_identity(
+        self, hosted: Hosted, arena: StadiumProcess
+    ) -> None:
+        target = target_of(arena, "crex")
+        first = hosted.visit(target)[0]
+        (before,), cookie = hosted.run(contexts(hosted)), hosted.run(session_cookie(hosted))
+        arena.fault(site="crex", target="page", kind="hang")
+        with pytest.raises(ReadTimeout):
+            hosted.visit(target)
+        assert hosted.run(contexts(hosted)) == [], "closed with the page that hung"
+        arena.clear()
+        again = hosted.visit(replace(target, timeout_factor=1.5))[0]
+        (after,) = hosted.run(contexts(hosted))
+        assert after is not before
+        assert (again.session_id, hosted.run(session_cookie(hosted))) == (first.session_id, cookie)
+
+    @pytest.mark.requirement("FR-021")
+    def test_other_pages_of_a_context_with_a_hanging_page_are_read_on(
+        self, hosted: Hosted, arena: StadiumProcess
+    ) -> None:
+        target = target_of(arena, "crex")
+        hosted.visit(target)
+        session = hosted.run(hosted.sessions.get(target.site))
+        open_page, _ = hosted.run(session.open_page())
+        arena.fault(site="crex", target="page", kind="hang")
+        with pytest.raises(ReadTimeout):
+            hosted.visit(target)
+        arena.clear()
+        hosted.visit(target)
+        assert len(hosted.run(contexts(hosted))) == 2
+        assert hosted.run(evaluated(open_page)) == 2
+        hosted.run(session.close_page(open_page))
+        assert len(hosted.run(contexts(hosted))) == 1, "its last page has closed it"
 
     @pytest.mark.faults_only
     def test_an_endpoint_that_never_responds_times_out(self, hosted: Hosted, arena: StadiumProcess) -> None:

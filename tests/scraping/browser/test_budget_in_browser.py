@@ -15,7 +15,7 @@ from scraping.reading.reader import Reader, Target
 from scraping.readings import ReadMode
 from scraping.stats.read_stats import ReadStats
 from tests.factories import NOW, make_source
-from tests.scraping.hosted import Hosted, assert_true, find_program, impatient, target_of
+from tests.scraping.hosted_browser import Hosted, assert_true, find_program, impatient, target_of
 from tests.stadium_process import StadiumProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("FS-3")]
@@ -63,7 +63,7 @@ def test_direct_reads_continue_regardless_of_the_age_of_the_last_visit(worker: W
     reading, payload = worker.reader.scorecard(spent(replace(target, is_quiet=True, is_fresh=True)))
     assert reading.mode is ReadMode.DIRECT
     assert_true(payload, arena)
-    assert "page" not in arena.requests()["sites"]["crex"]["targets"], "not even the page by itself"
+    assert "page" not in arena.requests()["sites"]["crex"]["targets"], "nor the page alone"
 
 
 def test_a_match_that_needs_a_visit_waits_without_requests(worker: Worker, arena: StadiumProcess) -> None:
@@ -85,7 +85,7 @@ def test_a_refused_session_is_not_renewed_by_a_visit_over_budget(worker: Worker,
     with pytest.raises(OverBudget, match="not JSON"):
         worker.reader.scorecard(spent(target))
     reading, _ = worker.reader.scorecard(spent(target))
-    assert reading.mode is ReadMode.DIRECT, "what the visit taught was not forgotten"
+    assert reading.mode is ReadMode.DIRECT, "the requests learned from the visit were kept"
 
 
 @pytest.mark.django_db

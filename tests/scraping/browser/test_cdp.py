@@ -20,8 +20,8 @@ from scraping.browser.processes import tagged_browsers
 from scraping.errors import ResourceLost
 from scraping.readings import Reading, ReadMode
 from tests.processes import end_group
+from tests.scraping.browser.local_servers import LIVE, LocalSite, Worker
 from tests.scraping.browser.loops import on_a_loop
-from tests.scraping.browser.places import LIVE, LocalSite, Worker
 from victoryline.lib.processes import spawn
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("FS-20")]
@@ -124,7 +124,7 @@ class TestExternalBrowser:
             assert await title_in_a_context(launched) == "found"
             assert not [one for one in tagged_browsers() if one.owner == options.owner]
         assert process.poll() is None
-        async with started(theirs) as (_, again):  # it works on, and our contexts are gone from it
+        async with started(theirs) as (_, again):  # it still runs, without our contexts
             session = await again.browser.new_browser_cdp_session()
             assert not (await session.send("Target.getBrowserContexts"))["browserContextIds"]
             targets = (await session.send("Target.getTargets"))["targetInfos"]

@@ -72,17 +72,17 @@ class Listener(asyncio.DatagramProtocol):
     """Records UDP packets."""
 
     def __init__(self) -> None:
-        self.heard = 0
+        self.packets = 0
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
-        self.heard += 1
+        self.packets += 1
 
 
 @asynccontextmanager
 async def ground(page: str, **more: Any) -> AsyncIterator[tuple[Seen, Seen, Seen]]:
     """A site with this page, and two servers that it must not reach: on another address, and on its own host.
 
-    A page that has tried everything asks for /done.
+    A page that has tried everything requests /done.
     """
     async with web_server({}, host="127.0.0.2") as other, web_server({}) as neighbour:
         body = page.replace("OTHER", f"127.0.0.2:{other.port}").replace("NEIGHBOUR", f"127.0.0.1:{neighbour.port}")
@@ -134,7 +134,7 @@ class TestEgress:
             page = PAGES.get(kind) or "".join(PAGES.values())
             async with ground(page) as (server, other, neighbour):
                 await visit(browser, server)
-                assert "/done" in server.paths, "the page did not get to its end: this shows nothing"
+                assert "/done" in server.paths, "the page did not run to its end, so the test proves nothing"
                 assert (other.paths, neighbour.paths) == ([], [])
 
         browser.run(go())
@@ -220,7 +220,7 @@ class TestEgress:
                 async with ground(page) as (server, _, _):
                     await visit(browser, server)
                     assert "/done" in server.paths
-                assert listener.heard == 0
+                assert listener.packets == 0
             finally:
                 transport.close()
 

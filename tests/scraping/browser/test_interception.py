@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from aiohttp import web
 
 from scraping.browser.blocking import is_blocked, is_blocked_host
 from scraping.browser.sessions import Sessions
-from scraping.browser.visit import fetch_metadata
+from scraping.browser.visit import Interception, fetch_metadata
 from scraping.errors import Transient
 from scraping.readings import Endpoint, Reading, Site
-from tests.scraping.browser.places import LIVE, LocalSite, Worker
+from tests.scraping.browser.local_servers import LIVE, LocalSite, Worker
 
 SITE = Site("s", "https://www.scores.example", api_hosts=("api.scores.example", "www.youtube.com"))
 
@@ -47,7 +48,7 @@ class TestIsBlocked:
             ("document", "https://www.scores.example/match/1"),
             ("script", "https://www.scores.example/app.js"),
             ("fetch", "https://api.scores.example/v1/live?image=x.png"),
-            ("script", "https://www.youtube.com/needed.js"),  # the source names it among its own
+            ("script", "https://www.youtube.com/needed.js"),  # one of the source's own hosts
             ("script", "https://notdoubleclick.net/x.js"),
             ("script", "https://cdn.elsewhere.example/react.js"),  # left to the forward proxy
         ],
@@ -81,6 +82,33 @@ class TestIsBlocked:
 )
 def test_fetch_metadata_is_that_of_the_page(url: str, page: str, site: str | None) -> None:
     assert fetch_metadata(url, page).get("sec-fetch-site") == site
+
+
+@pytest.mark.requirement("FS-7")
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://www.scores.example/api/live.json", {"live"}),
+        ("https://API.scores.example/api/live.json?key=1", {"live"}),
+        ("https://api.scores.example/other?next=/api/live.json", set()),
+        ("https://evil.example/api/live.json", set()),
+        ("https://api.scores.example.evil.example/api/live.json", set()),
+        ("https://api.scores.example@evil.example/api/live.json", set()),
+    ],
+)
+def test_the_whitelist_has_hosts_and_paths(url: str, kept: set[str]) -> None:
+    """Called as by the page: in a browser the forward proxy would already stop another host."""
+    asked = SimpleNamespace(method="GET", headers={}, post_data_buffer=None)
+    response = SimpleNamespace(url=url, status=200, headers={"content-type": "application/json"}, request=asked)
+
+    async def see() -> set[str]:
+        interception = Interception((LIVE,), SITE, max_body_bytes=1000)
+        interception.on_response(response)
+        found = set(interception._found)
+        interception.close()
+        return found
+
+    assert asyncio.run(see()) == kept
 
 
 def script(text: str) -> web.Response:

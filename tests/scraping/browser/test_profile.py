@@ -19,7 +19,7 @@ from scraping.browser.profile import (
     user_agent_of,
 )
 from scraping.browser.sessions import Sessions
-from tests.scraping.browser.places import LIVE, LocalProxy, LocalSite, Worker
+from tests.scraping.browser.local_servers import LIVE, LocalProxy, LocalSite, Worker
 
 REPORT = """<!doctype html><title>who</title><script>
 (async () => {
@@ -137,7 +137,7 @@ class TestInTheBrowser:
         said = report_of(browser_worker, sessions, local_site)
         version = browser_worker.run(browser_worker.host.browser())[0].version
         assert_agrees(said, local_site, version=version, locale="de-DE", zone="Europe/Berlin")
-        # The direct read says the same, for it is the same person who asks.
+        # The direct read has the same headers: it belongs to the same session.
         page, direct = local_site.seen[-2].headers, local_site.seen[-1].headers
         assert local_site.seen[-1].path == "/api/live.json"
         for name in ("user-agent", "accept-language"):
@@ -148,7 +148,7 @@ class TestInTheBrowser:
         version = browser_worker.run(browser_worker.host.browser())[0].version
         assert_agrees(said, local_site, version=version, locale="en-GB", zone="UTC")
 
-    def test_stealth_contradicts_nothing(self, chromium_program: Any, local_site: LocalSite) -> None:
+    def test_stealth_agrees_with_the_profile(self, chromium_program: Any, local_site: LocalSite) -> None:
         worker = Worker(chromium_program, has_stealth=True)
         try:
             said = report_of(worker, worker.sessions(), local_site)

@@ -100,7 +100,7 @@ class TestObey:
         async def check() -> None:
             routes = {"/robots.txt": changing((status, ""), (200, RULES))}
             async with web_server(routes) as server, reading(server) as (robots, site, client, clock):
-                for _ in range(3):  # and it is not asked for with every poll
+                for _ in range(3):  # and it is not requested with every poll
                     with pytest.raises(Transient, match=f"answered {status}"):
                         await robots.check(client, site, f"{server.url}/live")
                 assert len(server.requests) == 1

@@ -29,8 +29,8 @@ from scraping.scheduler import retention
 from scraping.sources import adapter_for
 from scraping.worker import upkeep
 from tests.factories import make_source
+from tests.scraping.browser.local_servers import LIVE, LocalProxy, LocalSite, Worker
 from tests.scraping.browser.loops import on_a_loop
-from tests.scraping.browser.places import LIVE, LocalProxy, LocalSite, Worker
 from tests.stadium_process import StadiumProcess
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
@@ -73,11 +73,11 @@ class TestCookieConversion:
     @pytest.mark.parametrize(
         ("before", "direct", "visited", "kept"),
         [
-            pytest.param("1", "1", "2", "2", id="the page got a new one"),
-            pytest.param("1", "2", "1", "2", id="a direct answer did meanwhile"),
-            pytest.param("1", "2", "3", "3", id="both did: the page's was earned with all it takes"),
-            pytest.param(None, "2", None, "2", id="only direct reads ever had it"),
-            pytest.param("1", "1", None, None, id="the page lost it"),
+            pytest.param("1", "1", "2", "2", id="changed by the page"),
+            pytest.param("1", "2", "1", "2", id="changed by a direct response"),
+            pytest.param("1", "2", "3", "3", id="changed by both: the page's counts"),
+            pytest.param(None, "2", None, "2", id="set by a direct response only"),
+            pytest.param("1", "1", None, None, id="deleted by the page"),
         ],
     )
     def test_the_newer_cookie_is_kept_after_a_visit(
@@ -185,12 +185,12 @@ class TestRotation:
         assert not sessions.wants_visit(source.key)
         clock[0] = 600
         assert sessions.wants_visit(source.key)
-        assert not sessions.wants_visit(source.key), "one visit is enough"
-        assert self.present(browser_worker, sessions, source).session_id == first, "direct reads go on with the old one"
+        assert not sessions.wants_visit(source.key), "one visit suffices"
+        assert self.present(browser_worker, sessions, source).session_id == first, "direct reads use the old session"
         second = self.visit(browser_worker, sessions, local_site, source)
         assert second != first
         assert self.present(browser_worker, sessions, source).session_id == second
-        assert "sid=visitor/1" not in local_site.last("/match").headers.get("cookie", ""), "a stranger again"
+        assert "sid=visitor/1" not in local_site.last("/match").headers.get("cookie", ""), "no cookies"
         ended = [record for record in sessions.records() if record.ended_at]
         assert [(one.session_id, one.end_reason, one.successes) for one in ended] == [(first, "renewed", 2)]
 
@@ -338,7 +338,7 @@ class TestRows:
         row = ProxySession.objects.get()
         assert (row.session_id, row.source.key, row.worker_id, row.proxy_hash) == ("s1", "crex", "w-1", "0123456789ab")
         assert (row.successes, row.bytes_in, row.end_reason, row.quarantined_until) == (5, 900, "blocked (403)", until)
-        assert row.geo == "de", "what a session is does not change"
+        assert row.geo == "de", "the identity of a session does not change"
 
     def test_are_written_periodically_and_at_once_after_an_end(self) -> None:
         sessions = FewSessions(record())

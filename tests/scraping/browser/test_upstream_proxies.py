@@ -7,18 +7,20 @@ import traceback
 from itertools import count
 
 import pytest
+from aiohttp import web
 from django.conf import settings
 from django.test import override_settings
 
 from scraping import checks
 from scraping.browser.egress.upstream_proxies import (
     LONGEST_QUARANTINE_SECONDS,
+    MIN_READINGS,
     FailureCause,
-    FailureOutcome,
     Proxy,
     ProxyError,
     ProxyPlan,
     ProxyPool,
+    UsualSizes,
     cause_of,
     parse,
 )
@@ -27,9 +29,10 @@ from scraping.browser.sessions import Sessions
 from scraping.errors import AuthExpired, Blocked, Gone, ReadTimeout, ResourceLost, SchemaBreak, ScrapingError, Transient
 from scraping.reading.access import error_for
 from scraping.reading.reader import Reader, Target
-from scraping.readings import ReadMode, RefInfo, Site
+from scraping.readings import Reading, ReadMode, RefInfo, Site
 from scraping.sources import adapter_for
-from tests.scraping.browser.places import LIVE, LocalProxy, LocalSite, Worker
+from tests.factories import NOW
+from tests.scraping.browser.local_servers import LIVE, LocalProxy, LocalSite, Worker
 from tests.stadium_process import StadiumProcess
 from victoryline.configuration import load
 
@@ -58,22 +61,22 @@ class TestTake:
 
     def test_skips_proxies_in_quarantine(self) -> None:
         pool = pool_of(A, B, C)
-        pool.failed(A.hash, FailureCause.REFUSED, 0.0)
+        pool.quarantine(A.hash, 0.0)
         assert [taken(pool, now) for now in (1.0, 2.0, 3.0)] == [B, C, B]
 
     def test_takes_released_proxies_again(self) -> None:
         pool = pool_of(A, B)
-        pool.failed(A.hash, FailureCause.REFUSED, 0.0)
+        pool.quarantine(A.hash, 0.0)
         assert taken(pool, 599.0) == B
         assert taken(pool, 600.0) == A
 
     def test_takes_the_first_to_be_released_if_all_are_in_quarantine(self) -> None:
         pool = pool_of(A, B, C)
         for now, proxy in enumerate((B, A, C)):
-            pool.failed(proxy.hash, FailureCause.REFUSED, float(now))
+            pool.quarantine(proxy.hash, float(now))
         pick = pool.take(10.0)
         assert pick == (B, True)
-        pool.failed(B.hash, FailureCause.REFUSED, 11.0)  # it was used, and refused again: now another one is less bad
+        pool.quarantine(B.hash, 11.0)  # refused again: now another one is released first
         assert taken(pool, 12.0) == A
 
 
@@ -98,38 +101,24 @@ class TestFailureCauses:
     def test_the_cause_of_an_error(self, error: Exception, cause: FailureCause) -> None:
         assert cause_of(error) is cause
 
-    def test_a_refusal_rotates_at_once(self) -> None:
-        assert pool_of(A).failed(A.hash, FailureCause.REFUSED, 5.0) == FailureOutcome(
-            rotates=True, quarantined_until=605.0
-        )
-
-    def test_the_second_timeout_in_a_row_rotates(self) -> None:
+    def test_the_second_timeout_in_a_row_ends_the_session(self) -> None:
         pool = pool_of(A)
-        assert not pool.failed(A.hash, FailureCause.NO_ANSWER, 1.0).rotates
-        assert pool.failed(A.hash, FailureCause.NO_ANSWER, 2.0) == FailureOutcome(rotates=True, quarantined_until=602.0)
+        assert [pool.timed_out(A.hash, began=now, now=now) for now in (1.0, 2.0)] == [False, True]
 
     def test_a_success_resets_the_timeouts(self) -> None:
         pool = pool_of(A)
-        pool.failed(A.hash, FailureCause.NO_ANSWER, 1.0)
+        pool.timed_out(A.hash, began=1.0, now=1.0)
         pool.succeeded(A.hash, 2.0)
-        assert not pool.failed(A.hash, FailureCause.NO_ANSWER, 3.0).rotates
+        assert not pool.timed_out(A.hash, began=3.0, now=3.0)
 
     def test_concurrent_timeouts_count_once(self) -> None:
         pool = pool_of(A)
-        assert not any(
-            pool.failed(A.hash, FailureCause.NO_ANSWER, 10.0 + one / 100, began=0.0).rotates for one in range(24)
-        )
-        assert pool.failed(A.hash, FailureCause.NO_ANSWER, 20.0, began=11.0).rotates
+        assert not any(pool.timed_out(A.hash, began=0.0, now=10.0 + one / 100) for one in range(24))
+        assert pool.timed_out(A.hash, began=11.0, now=20.0)
 
-    @pytest.mark.parametrize(("cause", "rotates"), [(FailureCause.SESSION, True), (FailureCause.OTHER, False)])
-    def test_other_faults_quarantine_no_proxy(self, cause: FailureCause, rotates: bool) -> None:
-        pool = pool_of(A)
-        assert pool.failed(A.hash, cause, 1.0) == FailureOutcome(rotates=rotates)
-        assert pool.quarantined_count(1.0) == 0
-
-    def test_without_a_proxy_a_refusal_rotates_and_a_timeout_does_not(self) -> None:
-        assert pool_of().failed("", FailureCause.REFUSED, 1.0) == FailureOutcome(rotates=True)
-        assert not any(pool_of().failed("", FailureCause.NO_ANSWER, float(now)).rotates for now in range(5))
+    def test_without_a_proxy_a_timeout_ends_no_session(self) -> None:
+        assert pool_of().quarantine("", 1.0) is None
+        assert not any(pool_of().timed_out("", began=float(now), now=float(now)) for now in range(5))
 
 
 @pytest.mark.requirement("FS-13")
@@ -138,35 +127,34 @@ class TestQuarantine:
         pool, now, lengths = pool_of(A), 0.0, []
         for _ in range(10):
             pool.take(now)
-            until = pool.failed(A.hash, FailureCause.REFUSED, now).quarantined_until
+            until = pool.quarantine(A.hash, now)
             assert until is not None
             lengths.append(until - now)
             now = until + 1
-            pool.succeeded(A.hash, now)  # one good answer is not yet good conduct
+            pool.succeeded(A.hash, now)  # one success does not clear the offences
         assert lengths[:4] == [600.0, 1200.0, 2400.0, 4800.0]
         assert lengths[-1] == LONGEST_QUARANTINE_SECONDS
 
     def test_offences_are_cleared_after_as_long_without_one(self) -> None:
         pool = pool_of(A)
-        pool.failed(A.hash, FailureCause.REFUSED, 0.0)
+        pool.quarantine(A.hash, 0.0)
         pool.succeeded(A.hash, 1200.0)
         pool.take(1300.0)
-        assert pool.failed(A.hash, FailureCause.REFUSED, 1300.0).quarantined_until == 1900.0
+        assert pool.quarantine(A.hash, 1300.0) == 1900.0
 
     def test_refusals_of_earlier_reads_count_once(self) -> None:
         pool = pool_of(A, B)
         pool.take(0.0)
-        assert {pool.failed(A.hash, FailureCause.REFUSED, now).quarantined_until for now in (1.0, 1.1, 1.2)} == {601.0}
+        assert {pool.quarantine(A.hash, now) for now in (1.0, 1.1, 1.2)} == {601.0}
 
     def test_a_gateway_is_quarantined_after_three_refused_sessions(self) -> None:
         door = Proxy("gate.example", 1, "u", SECRET, "de", is_gateway=True)
         pool = pool_of(door)
-        verdicts = []
+        ends = []
         for now in range(3):
             pool.take(float(now))
-            verdicts.append(pool.failed(door.hash, FailureCause.REFUSED, now + 0.5))
-        assert [one.rotates for one in verdicts] == [True, True, True]
-        assert [one.quarantined_until for one in verdicts] == [None, None, 602.5]
+            ends.append(pool.quarantine(door.hash, now + 0.5))
+        assert ends == [None, None, 602.5]
 
 
 class TestParse:
@@ -230,7 +218,7 @@ class TestSettings:
         }
         with override_settings(CONFIG=load(environ)):
             plan = ProxyPlan.of(settings.CONFIG)
-            assert checks.proxies_can_be_used() == []
+            assert checks.check_proxies() == []
         assert [(one.host, one.is_gateway) for one in plan.proxies] == [("one.example", False), ("geo.example", True)]
         assert (plan.is_rotating, plan.sticky_seconds, plan.quarantine_seconds) == (True, 120, 600)
         assert SECRET not in repr(plan)
@@ -241,7 +229,7 @@ class TestSettings:
     )
     def test_invalid_settings_stop_every_command_with_a_hint(self, environ: dict[str, str]) -> None:
         with override_settings(CONFIG=load(environ)):
-            found = checks.proxies_can_be_used()
+            found = checks.check_proxies()
         assert [one.id for one in found] == ["scraping.E001"]
         assert SECRET not in str(found)
 
@@ -257,6 +245,45 @@ def used(proxies: list[LocalProxy]) -> list[int]:
 def which(session: Session, proxies: list[LocalProxy]) -> int:
     assert session.proxy is not None
     return [proxy.proxy.hash for proxy in proxies].index(session.proxy.hash)
+
+
+@pytest.mark.requirement("FS-13")
+class TestUsualSizes:
+    @staticmethod
+    def read(sizes: UsualSizes, size: int, *, match: str = "a", requests: int = 1) -> bool:
+        reading = Reading(RefInfo(match, ""), ReadMode.DIRECT, NOW, {}, bytes_in=size, requests_made=requests)
+        return sizes.is_abnormal("crex", reading)
+
+    @pytest.mark.parametrize(
+        ("size", "requests", "expected"),
+        [
+            pytest.param(500_001, 1, True, id="six times"),
+            pytest.param(1_000_002, 2, True, id="of each request"),
+            pytest.param(1_000_000, 4, False, id="more requests"),
+            pytest.param(400_000, 1, False, id="four times"),
+        ],
+    )
+    def test_many_times_the_usual_bytes_of_a_request_are_abnormal(
+        self, size: int, requests: int, expected: bool
+    ) -> None:
+        sizes = UsualSizes()
+        assert not any(self.read(sizes, 100_000) for _ in range(MIN_READINGS))
+        assert self.read(sizes, size, requests=requests) == expected
+
+    def test_small_answers_may_grow(self) -> None:
+        sizes = UsualSizes()
+        assert not any(self.read(sizes, 100) for _ in range(MIN_READINGS))
+        assert not self.read(sizes, 90_000)
+
+    def test_each_match_has_its_own(self) -> None:
+        sizes = UsualSizes()
+        assert not any(self.read(sizes, 1_000) for _ in range(MIN_READINGS))
+        assert not self.read(sizes, 900_000, match="b")
+
+    def test_data_that_have_grown_are_learned_anew(self) -> None:
+        sizes = UsualSizes()
+        readings = [1_000] * MIN_READINGS + [900_000] * 3 * MIN_READINGS
+        assert [self.read(sizes, size) for size in readings].count(True) == 1
 
 
 @pytest.mark.slow
@@ -374,7 +401,52 @@ class TestThroughRealProxies:
             assert which(browser_worker.run(sessions.get(source)), local_proxies) == 0
             with pytest.raises(ReadTimeout):
                 browser_worker.run(poll())
-        assert browser_worker.run(poll(5.0)) == 1  # the other proxy answers, on a busy machine too
+        assert browser_worker.run(poll(5.0)) == 1  # generous for a busy machine
+
+    def test_several_sessions_read_in_turn_each_through_its_proxy(
+        self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], clock: list[float]
+    ) -> None:
+        plan = ProxyPlan(tuple(one.proxy for one in local_proxies), sessions_per_source=3)
+        sessions, source = browser_worker.sessions(plan, clock=lambda: clock[0]), local_site.as_source()
+
+        async def visit() -> int:
+            session = await sessions.get(source, is_visit=True)
+            await session.visit(local_site.match, (LIVE,))
+            return which(session, local_proxies)
+
+        async def poll() -> int:
+            clock[0] += 1
+            session = await sessions.get(source)
+            await session.direct(local_site.match, (local_site.request,))
+            return which(session, local_proxies)
+
+        assert [browser_worker.run(visit()), browser_worker.run(poll())] == [0, 0]
+        assert sessions.wants_visit(source.key)
+        assert [browser_worker.run(visit()) for _ in range(2)] == [1, 2]
+        clock[0] += 60
+        assert not sessions.wants_visit(source.key), "there are enough"
+        assert [browser_worker.run(poll()) for _ in range(4)] in ([0, 1, 2, 0], [1, 2, 0, 1])
+        second = next(one for one in sessions._by_site[source.key] if which(one, local_proxies) == 1)
+        browser_worker.loop.call_soon_threadsafe(lambda: sessions.drop(second, cause=Blocked("no", http_status=403)))
+        assert {browser_worker.run(poll()) for _ in range(4)} == {0, 2}
+        assert sessions.wants_visit(source.key)
+
+    def test_many_times_the_usual_bytes_rotate_once(
+        self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], sessions: Sessions
+    ) -> None:
+        source, size = local_site.as_source(), [10]
+        local_site.answers["/api/live.json"] = lambda _: web.json_response({"score": "x" * size[0]})
+
+        async def poll() -> int:
+            session = await sessions.get(source)
+            await session.direct(local_site.match, (local_site.request,))
+            return which(session, local_proxies)
+
+        assert {browser_worker.run(poll()) for _ in range(MIN_READINGS)} == {0}
+        size[0] = 150_000
+        assert [browser_worker.run(poll()) for _ in range(3)] == [0, 1, 1]
+        (ended,) = (record for record in sessions.records() if record.ended_at is not None)
+        assert (ended.end_reason, ended.quarantined_until) == ("abnormal_bytes", None)
 
     @pytest.mark.faults_only
     def test_rotating_mode_uses_another_proxy_for_every_visit(

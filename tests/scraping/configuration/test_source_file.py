@@ -1,7 +1,8 @@
-"""config/sources.yaml: checked, written into the database, and never against what an operator has set there."""
+"""config/sources.yaml: checked, written into the database, without overwriting values set by operators."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,29 @@ from pydantic import ValidationError
 
 from scraping.configuration import source_file
 from scraping.configuration.source_file import SourceEntry, SourceFileError
+from scraping.errors import ErrorClass
 from scraping.models import JobKind, MatchRef, ScrapeJob, Source
+from scraping.policies.retry import Dead, Failure, Retry, decide
 from tests.factories import NOW, make_ref
+from tests.scraping.builders import POLICIES
 from victoryline.configuration import PROJECT_ROOT
 
 pytestmark = pytest.mark.django_db
 
+SHORT_FILE = """
+sources:
+  - domain_id: crex
+    enabled: true
+    precedence_weight: 100
+    rate_limits: {max_concurrent_contexts: 30, min_interval_seconds: 0.5, burst_allowance: 50}
+    adapter_class: adapters.crex_adapter.CrexAdapter
+    metadata: {base_url: "https://crex.live", requires_js: true}
+  - domain_id: mirror
+    enabled: false
+    rate_limits: {min_interval_seconds: 1.0}
+    adapter_class: adapters.espn_adapter.EspnAdapter
+    metadata: {base_url: "https://espncricinfo.com", requires_js: false}
+"""
 STADIUM = "http://127.0.0.1:9000"
 
 
@@ -35,9 +53,30 @@ class TestRead:
     def test_the_projects_own_file(self) -> None:
         assert {"crex", "sofascore"} <= {one.domain_id for one in source_file.read(Path("config/sources.yaml"))}
 
+    def test_adapter_class_and_metadata_name_adapter_and_address(self, tmp_path: Path) -> None:
+        path = tmp_path / "sources.yaml"
+        path.write_text(SHORT_FILE)
+        crex, mirror = source_file.read(path)
+        assert (crex.adapter_key, crex.name, crex.sport) == ("crex", "Crex", "cricket")
+        assert (crex.base_url, crex.metadata) == ("https://crex.live", {"requires_js": True})
+        assert crex.rate_limits.min_interval_seconds == 0.5
+        assert (mirror.adapter_key, mirror.enabled, mirror.base_url) == ("espn", False, "https://espncricinfo.com")
+        row = sync(crex)
+        assert (row.base_url, row.metadata["requires_js"], row.is_enabled) == ("https://crex.live", True, True)
+        changed = crex.model_copy(update={"metadata": {"requires_js": False}})
+        assert sync(changed, reset=True).metadata["requires_js"] is False
+
     @pytest.mark.parametrize(
         ("text", "named"),
         [
+            (
+                "sources: [{domain_id: a, adapter_class: b.Nobody, base_url: https://b.example}]",
+                "no adapter 'Nobody'; there are: CrexAdapter",
+            ),
+            (
+                "sources: [{domain_id: crex, base_url: https://b.example, metadata: {api_key: x}}]",
+                "api_key belongs into the environment",
+            ),
             ("sources: [{domain_id: nobody, name: N, sport: s, base_url: https://b.example}]", "no adapter for nobody"),
             ("sources: [{domain_id: crex, name: N, sport: s}]", "base_url"),
             ("sources: [{domain_id: crex, name: N, sport: s, base_url: https://b.example, colour: red}]", "colour"),
@@ -104,7 +143,7 @@ class TestSync:
         assert ScrapeJob.objects.get().kind == JobKind.WATCH
 
     def test_every_way_of_reading_has_its_column(self) -> None:
-        """Whatever the file may say of a source, a reset brings it back."""
+        """A reset restores every field that the file may have."""
         fields = {
             "adapter": "crex",
             "read_way": "visit",
@@ -140,6 +179,23 @@ class TestSync:
         source = sync(entry(base_url="https://crex.live", enabled=True), reset=True)
         assert (source.base_url, source.max_concurrency, source.is_enabled) == ("https://crex.live", 30, True)
         assert MatchRef.objects.get(pk=ref.pk).url == "https://crex.live/match/13KM"
+
+
+@pytest.mark.requirement("FS-11")
+@pytest.mark.parametrize("key", ["sofascore", "sofascorecricket"])
+def test_the_shipped_sofascore_rows_have_their_own_retries(key: str) -> None:
+    """4 attempts, 2 s doubled, and up to 1 s of jitter, from the file to the decision."""
+    (row,) = (one for one in source_file.read(PROJECT_ROOT / "config" / "sources.yaml") if one.domain_id == key)
+    policy, chance = POLICIES.retry_for(sync(row)), random.Random(1)
+    waits: dict[int, set[float]] = {charged: set() for charged in range(3)}
+    for charged, found in waits.items():
+        for _ in range(200):
+            decision = decide(Failure(ErrorClass.TRANSIENT, "502", charged + 1, charged), policy, NOW, chance)
+            assert isinstance(decision, Retry)
+            found.add((decision.at - NOW).total_seconds())
+    for base, found in zip((2, 4, 8), waits.values(), strict=True):
+        assert base <= min(found) < base + 0.1 < base + 0.9 < max(found) <= base + 1
+    assert isinstance(decide(Failure(ErrorClass.TRANSIENT, "502", 4, 3), policy, NOW, chance), Dead)
 
 
 class TestStadium:
@@ -187,7 +243,7 @@ class TestStadium:
 
 
 class TestSitesOfTheStadium:
-    """Sites without matches in the programme are not read."""
+    """Sites without matches in the programme are disabled."""
 
     URL = "http://127.0.0.1:9"
 
@@ -213,7 +269,7 @@ class TestSitesOfTheStadium:
 
 
 class TestPushedSource:
-    """The one source without a site: it has no adapter, no address that moves, and nothing to be watched."""
+    """The source of submissions has no site: no adapter, no address and no watch."""
 
     def test_is_enabled_with_and_without_a_stadium(self) -> None:
         for stadium in ("", STADIUM):

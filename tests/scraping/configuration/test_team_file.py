@@ -1,4 +1,4 @@
-"""config/teams.yaml: checked, written into the table of aliases, never against what an operator has set there."""
+"""config/teams.yaml: checked, written into the table of aliases, without overwriting values set by operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document cache: what is held, what replaces what, and how it follows the database and Redis."""
+"""The document cache: contents, replacement, updates from the database and Redis."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from scraping.documents.filters import MatchFilter
 from scraping.documents.publisher import Publisher
 from scraping.matches import lifecycle
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, Source
-from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_snapshot
 from tests.servers import RedisServer
 from tests.system import wait_for
+from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 from victoryline.lib import availability
 
 pytestmark = [pytest.mark.usefixtures("nothing_published"), pytest.mark.django_db]
@@ -66,7 +66,7 @@ class TestCachedMatch:
         assert match.refs[0].scraper_id is not None
         assert match.refs[1].planned_at is None
 
-    def test_computes_its_age_when_asked(self) -> None:
+    def test_computes_its_age_on_access(self) -> None:
         match = read(make_ref().match)
         ages = [match.freshness(NOW + timedelta(seconds=later)) for later in (3, 30, 301)]
         assert [each.whole_age_seconds for each in ages] == [3, 30, 301]
@@ -85,7 +85,7 @@ class TestCachedMatch:
 
 
 class TestUpdatedBy:
-    """A document with what a worker published."""
+    """A document updated with a published one."""
 
     @pytest.fixture
     def match(self) -> CachedMatch:
@@ -122,7 +122,7 @@ class TestReads:
         ref = make_ref()
         assert cache.find(str(ref.match_id)) == cache.find(ref.key) == read(ref.match)
 
-    def test_ask_nothing_within_the_lifetime(
+    def test_make_no_query_within_the_lifetime(
         self, cache: DocumentCache, clock: Clock, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         ref = make_ref()
@@ -130,7 +130,7 @@ class TestReads:
         clock.now += LIFETIME_SECONDS * 0.9
         with django_assert_num_queries(0):
             assert cache.find(ref.key) is not None
-            assert len(cache.page(MatchFilter(), before_id=None, limit=9).matches) == 1
+            assert len(cache.page(MatchFilter(), limit=9).matches) == 1
 
     def test_compare_columns_without_payloads(
         self, cache: DocumentCache, clock: Clock, django_assert_num_queries: DjangoAssertNumQueries
@@ -240,7 +240,7 @@ class TestReads:
     def test_forget_results_after_a_restore(
         self, cache: DocumentCache, clock: Clock, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The database gives its sequences out again, for other states."""
+        """A restored database assigns the same sequences to other states."""
         ref = make_ref(make_match(sequence=9))
         cache.update()
         assert cache.derived("question", 9, lambda: ["before"], what="x") == ["before"]
@@ -255,7 +255,7 @@ class TestReads:
         assert [line.action for line in caplog.records if hasattr(line, "action")] == ["store_went_back"]
 
     def test_pause_longer_after_a_slow_update(self, cache: DocumentCache, clock: Clock, monkeypatch) -> None:
-        """A slow database is compared with less often, at most a fifth of the time, at least once a second."""
+        """Comparisons with a slow database take at most a fifth of the time, and happen at least once a second."""
         monkeypatch.setattr(redis_store, "latest_position", lambda: None)  # as without Redis
         for took, pause in ((0.001, LIFETIME_SECONDS), (0.05, 0.2), (3.0, COMPARE_SECONDS)):
             cache.expire()
@@ -280,7 +280,7 @@ class TestReads:
             try:
                 for number in range(40):
                     assert own.find(refs[number % 5].key) is not None
-                    assert len(own.page(MatchFilter(), before_id=None, limit=9).matches) == 5
+                    assert len(own.page(MatchFilter(), limit=9).matches) == 5
             except BaseException as error:  # noqa: BLE001 - shown by the assertion below
                 errors.append(error)
             finally:
@@ -297,7 +297,7 @@ class TestReads:
 
 
 def _listed(cache: DocumentCache) -> list[int]:
-    return [each.id for each in cache.page(MatchFilter(), before_id=None, limit=9).matches]
+    return [each.id for each in cache.page(MatchFilter(), limit=9).matches]
 
 
 class TestDerived:
@@ -347,7 +347,7 @@ class TestDatabaseAway:
         away: availability.Availability = request.getfixturevalue("known_to_be_away")
         clock.now += 3600
         assert cache.find(ref.key) == replace(read(ref.match), data_source="cache")
-        page = cache.page(MatchFilter(team="unknown"), before_id=None, limit=5)
+        page = cache.page(MatchFilter(team="unknown"), limit=5)
         assert (page.matches, page.is_last_known) == ([], True)  # all matches are in memory
         Match.objects.filter(pk=ref.match_id).update(lifecycle=MatchLifecycle.PAUSED, pause_until=LATER)
         away.forget()
@@ -360,7 +360,7 @@ class TestDatabaseAway:
                 cache.find(name)
         for wanted in (MatchFilter(), MatchFilter(lifecycle=MatchLifecycle.ARCHIVED)):
             with pytest.raises(NotCachedError):
-                cache.page(wanted, before_id=None, limit=50)
+                cache.page(wanted, limit=50)
 
     def test_does_not_list_a_part_of_the_matches(
         self, cache: DocumentCache, clock: Clock, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -373,7 +373,7 @@ class TestDatabaseAway:
         clock.now += COMPARE_SECONDS
         assert len(_listed(cache)) == 2  # as answered before
         with pytest.raises(NotCachedError):
-            cache.page(MatchFilter(status="live"), before_id=None, limit=9)
+            cache.page(MatchFilter(status="live"), limit=9)
 
     def test_loses_nothing_if_the_first_read_is_interrupted(
         self, cache: DocumentCache, clock: Clock, monkeypatch: pytest.MonkeyPatch
@@ -393,7 +393,7 @@ class TestDatabaseAway:
 
 @pytest.fixture
 def own_redis(redis_server: RedisServer, settings) -> Iterator[RedisServer]:
-    """Ours instead of the one that all tests share."""
+    """A private Redis instead of the shared one."""
     settings.CONFIG = settings.CONFIG.model_copy(update={"redis_url": redis_server.url})
     yield redis_server
     redis_server.resume()
@@ -451,9 +451,9 @@ class TestPublished:
         Publisher().sweep()
         request.getfixturevalue("known_to_be_away")
         own = DocumentCache(clock=clock)
-        page = own.page(MatchFilter(sport="cricket"), before_id=None, limit=1)
+        page = own.page(MatchFilter(sport="cricket"), limit=1)
         assert ([each.id for each in page.matches], page.has_more) == ([refs[2].match_id], True)
-        page = own.page(MatchFilter(sport="cricket"), before_id=refs[2].match_id, limit=1)
+        page = own.page(MatchFilter(sport="cricket"), after=(0, -refs[2].match_id), limit=1)
         assert ([each.id for each in page.matches], page.has_more) == ([refs[0].match_id], False)
         assert own.find(refs[1].key).id == refs[1].match_id
 
@@ -463,7 +463,7 @@ class TestPublished:
         availability.redis_client(redis_url()).delete(f"{redis_store.LATEST}{ref.match_id}")
         request.getfixturevalue("known_to_be_away")
         with pytest.raises(NotCachedError):
-            DocumentCache(clock=clock).page(MatchFilter(), before_id=None, limit=50)
+            DocumentCache(clock=clock).page(MatchFilter(), limit=50)
 
     @pytest.mark.fault
     def test_without_redis_the_database_is_compared_at_every_update(self, own_redis: RedisServer, clock: Clock) -> None:

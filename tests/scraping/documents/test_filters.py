@@ -11,7 +11,8 @@ import pytest
 
 from scraping.documents import queries
 from scraping.documents.cached_match import CachedMatch
-from scraping.documents.filters import MatchFilter
+from scraping.documents.filters import MatchFilter, Sort
+from scraping.matches.teams import assign_new
 from scraping.models import Match, MatchLifecycle
 from scraping.names import plain
 from scraping.payloads import MatchState, Team, Teams
@@ -36,6 +37,7 @@ LONG = "The " + "very " * 50 + "long series"
 VALUES: dict[str, tuple[Any, ...]] = {
     "status": ("live", "upcoming,live", "completed,abandoned"),
     "sport": ("cricket", "football"),
+    "team_id": (1, 2),
     "source": ("crex", "sofascore", "nowhere"),
     "lifecycle": ("COMPLETED", "PAUSED", "ARCHIVED"),
     "series": ("india TOUR", "Série", "SERIE a", "very very", "long series", "%", "_", "\\"),
@@ -43,13 +45,16 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "start_from": (NOW - timedelta(hours=2), NOW),
     "start_to": (NOW - timedelta(hours=2), NOW - timedelta(hours=1), NOW + timedelta(days=9)),
     "updated_since": (NOW, NOW + timedelta(seconds=1)),
+    "ids": (("crex_F1",), ("crex_F1", "espn_F2"), ("1", "2", "3", "4", "5", "6"), ("nowhere_1", "99999999")),
+    "sort": tuple(Sort),
 }
 
 
 @pytest.fixture
 def known() -> list[CachedMatch]:
-    make_ref(_read(cricket_state(), "India tour of Australia"))
-    make_ref(_read(cricket_state(), "Série A_1", status="upcoming", start_time=NOW), source="espn")
+    make_ref(_read(cricket_state(), "India tour of Australia"), source_event_id="F1")
+    late = _read(cricket_state(), "Série A_1", status="upcoming", start_time=NOW)
+    make_ref(late, source="espn", source_event_id="F2")
     make_ref(make_match(sport="football", status="completed", lifecycle=MatchLifecycle.COMPLETED), source="sofascore")
     names = Teams(team_a=Team(name="Österreich"), team_b=Team(name="100% Nepal"))
     _read(cricket_state(teams=names), LONG, last_changed_at=NOW + timedelta(seconds=1))
@@ -57,6 +62,7 @@ def known() -> list[CachedMatch]:
     _read(cricket_state(), "", lifecycle=MatchLifecycle.PAUSED, pause_until=NOW, start_time=None)
     make_ref(make_unread_match(series="India tour of Kenya", team_a="Australia", start_time=NOW))
     make_match(status="abandoned", payload={})
+    assign_new(NOW)
     return queries.cached_matches(ids=list(Match.objects.values_list("pk", flat=True)))
 
 
@@ -85,10 +91,36 @@ def test_every_filter_is_tested() -> None:
 def test_memory_and_scan_accept_the_same_matches(known: list[CachedMatch]) -> None:
     found_something = 0
     for wanted in _every_filter_alone_and_in_pairs():
-        expected = queries.accepted_ids(wanted, below_id=None, limit=100)
-        assert [each.id for each in known if wanted.accepts(each)] == expected, wanted
+        expected = queries.accepted_ids(wanted, after=None, limit=100)
+        found = wanted.page(known, after=None, limit=100, is_sorted=wanted.sort is Sort.NEWEST)
+        assert [each.id for each in found] == expected, wanted
         found_something += bool(expected)
     assert found_something > 70  # otherwise nothing would be compared
+
+
+@pytest.mark.parametrize("sort", Sort)
+def test_pages_of_every_order_have_no_gaps_or_duplicates(known: list[CachedMatch], sort: Sort) -> None:
+    """Also where several matches have the same time or none; in memory and in the scan of the database."""
+    wanted = MatchFilter(sort=sort)
+    whole = queries.accepted_ids(wanted, after=None, limit=100)
+    assert len(whole) == 7
+    scanned: list[int] = []
+    listed: list[int] = []
+    after = None
+    for _ in range(4):
+        scanned += queries.accepted_ids(wanted, after=after, limit=2)
+        page = wanted.page(known, after=after, limit=2, is_sorted=sort is Sort.NEWEST)
+        listed += [each.id for each in page]
+        after = sort.place(page[-1])
+    assert scanned == listed == whole
+
+
+def test_a_match_without_a_time_is_last_in_every_order(known: list[CachedMatch]) -> None:
+    for sort in (Sort.START, Sort.START_LATEST):
+        *timed, last = MatchFilter(sort=sort).page(known, after=None, limit=100, is_sorted=False)
+        starts = [each.start_time for each in timed if each.start_time]
+        assert (len(starts), last.start_time) == (len(timed), None)
+        assert starts == sorted(starts, reverse=sort is Sort.START_LATEST)
 
 
 @pytest.mark.parametrize(

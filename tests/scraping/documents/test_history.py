@@ -1,4 +1,4 @@
-"""The difference between two states of a match: applied to the one it gives exactly the other."""
+"""The difference between two states: applied to the first it gives exactly the second."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ STATES = st.dictionaries(NAMES, VALUES, max_size=8)
 
 
 def as_json(value: Any) -> bytes:
-    """To Python 1, 1.0 and True are equal; in JSON they are not."""
+    """Converts to JSON text: for Python 1, 1.0 and True are equal."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def applied(state: dict[str, Any], found: Difference) -> dict[str, Any]:
-    """The new state, as a consumer computes it."""
+    """Returns the new state as a consumer computes it."""
     return {name: value for name, value in state.items() if name not in found.removed} | found.changed
 
 
@@ -42,7 +42,7 @@ def test_leads_from_any_state_to_any_other(before: dict[str, Any], after: dict[s
 
 @settings(max_examples=60, deadline=None)
 @given(STATES, STATES)
-def test_names_nothing_that_is_the_same(before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_has_no_equal_field(before: dict[str, Any], after: dict[str, Any]) -> None:
     found = difference(before, after)
     assert not any(name in before and as_json(before[name]) == as_json(found.changed[name]) for name in found.changed)
     assert set(found.removed) == before.keys() - after.keys()
@@ -50,14 +50,14 @@ def test_names_nothing_that_is_the_same(before: dict[str, Any], after: dict[str,
 
 @settings(max_examples=60, deadline=None)
 @given(STATES)
-def test_of_a_state_and_itself_is_nothing(state: dict[str, Any]) -> None:
+def test_of_equal_states_is_empty(state: dict[str, Any]) -> None:
     found = difference(state, dict(reversed(state.items())))
     assert (found.changed, found.removed) == ({}, [])
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(STATES, min_size=2, max_size=5))
-def test_step_by_step_leads_where_one_leap_does(states: list[dict[str, Any]]) -> None:
+def test_single_steps_lead_to_the_same_state(states: list[dict[str, Any]]) -> None:
     held = states[0]
     for before, after in pairwise(states):
         held = applied(held, difference(before, after))

@@ -8,10 +8,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.db import transaction
 
 from scraping.documents import publisher as publisher_module
 from scraping.documents import queries, redis_store
+from scraping.documents.cache import DocumentCache
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.publisher import Publisher, publisher
 from scraping.matches import lifecycle
@@ -89,6 +91,28 @@ class TestPublish:
         assert stored(ref.match_id).lifecycle == "PAUSED"
         assert redis_store.changes_after(position).reload == {ref.match_id}
 
+    @pytest.mark.requirement("SO-11")
+    def test_keys_have_the_specified_names_and_lifetimes(self) -> None:
+        ref = make_ref()
+        assert Publisher().sweep() == 1
+        redis_store.AbsentNames(clock=time.monotonic).add("crex_1")
+        client = availability.redis_client(settings.CONFIG.redis_url)
+        assert 86_300 < client.ttl(f"victoryline:match_latest:{ref.match_id}") <= 86_400
+        assert 0 < client.ttl("victoryline:negative_cache:crex_1") <= 60
+
+    @pytest.mark.requirement("SO-11")
+    def test_an_old_document_is_used_only_while_the_database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        match = make_ref(make_match(title="before")).match
+        Publisher().sweep()
+        Match.objects.filter(pk=match.pk).update(title="now", sequence=2)
+        found = DocumentCache().find(str(match.pk))
+        assert found is not None
+        assert (found.title, found.data_source) == ("now", "scraper")
+        monkeypatch.setattr(availability.database, "is_away", lambda: True)
+        found = DocumentCache().find(str(match.pk))
+        assert found is not None
+        assert (found.title, found.data_source) == ("before", "cache")
+
     def test_one_process_takes_a_turn(self) -> None:
         assert [redis_store.take_turn("x", 60) for _ in range(3)] == [True, False, False]
 
@@ -155,7 +179,7 @@ class TestRedisAway:
 
 @pytest.mark.django_db
 class TestTwoNotesOnOneMatch:
-    """Noted at almost the same time, so that they are published together."""
+    """Two notes at almost the same time, which are published together."""
 
     @pytest.fixture
     def published(self, monkeypatch: pytest.MonkeyPatch) -> list[CachedMatch]:
@@ -169,7 +193,7 @@ class TestTwoNotesOnOneMatch:
         return found
 
     def test_news_win_over_a_poll_without_news(self, published: list[CachedMatch]) -> None:
-        """The poll of another source began before the news were written, and was written after them."""
+        """The poll of another source began before the changed one was written and is committed after it."""
         ref, own = make_ref(), Publisher()
         own._rendered[ref.match_id] = read(ref.match)
         again = unchanged.for_polling([make_ref(ref.match, source="other").pk]).get()

@@ -1,4 +1,4 @@
-"""The columns of the watch over each match, and the table that people on call look at."""
+"""The columns of the watch over each match, and the command `watch`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
 @pytest.mark.requirement("SO-1")
 class TestRecord:
-    def test_holds_what_is_known_of_the_watch(self) -> None:
+    def test_has_the_columns_of_the_watch(self) -> None:
         match = make_match(
             title="Kenya v Nepal",
             last_scraper_update=later(-12),
@@ -58,7 +58,7 @@ class TestRecord:
         assert polled is not None
         assert (polled.polling_interval_seconds, polled.pace_reason, at) == (5.0, "slowed by errors", later(4))
 
-    def test_counts_are_kept_by_reading_and_failing(self) -> None:
+    def test_counts_reads_and_failures(self) -> None:
         ref = make_ref(make_unread_match(), captured_at=None)
         read(ref, payload_of(ref))
         lifecycle.after_failed_attempt(
@@ -70,13 +70,13 @@ class TestRecord:
         (found,) = watch_records.stalest_first()
         assert (found.consecutive_failure_count, found.age_seconds(later(9))) == (0, 0.0)
 
-    def test_errors_that_time_has_forgotten_are_not_shown(self) -> None:
-        """A match in which nothing moves does not write them anew."""
+    def test_does_not_show_decayed_errors(self) -> None:
+        """They decay in the reading of the row: nothing is written for a quiet match."""
         make_ref(make_match(), error_level=3.0, error_level_at=NOW)
         (found,) = watch_records.stalest_first()
         assert [row(found, later(seconds))[8].text for seconds in (0, 24, 60)] == ["0 +3", "0 +1", "0"]
 
-    def test_stalest_first_and_before_them_what_was_never_read(self) -> None:
+    def test_lists_unread_matches_then_the_stalest(self) -> None:
         ages = {age: make_match(last_scraper_update=later(-age), priority=Priority.LIVE) for age in (5, 90, 30)}
         never = make_unread_match(priority=Priority.IMMINENT)
         make_match(lifecycle=MatchLifecycle.ARCHIVED, last_scraper_update=later(-900))
@@ -85,7 +85,7 @@ class TestRecord:
         found = [one.pk for one in watch_records.stalest_first(priority=Priority.LIVE)]
         assert found == [ages[90].pk, ages[30].pk, ages[5].pk]
 
-    def test_the_paused_ones_with_their_end(self) -> None:
+    def test_lists_paused_matches_with_their_end(self) -> None:
         make_match()
         until = {seconds: make_match() for seconds in (300, 60)}
         for seconds, match in until.items():
@@ -97,7 +97,7 @@ class TestRecord:
         lifecycle.end_pauses(now=later(61))
         assert [one.pk for one in watch_records.paused()] == [until[300].pk]
 
-    def test_two_queries_for_as_many_as_there_are(self, django_assert_num_queries: Any) -> None:
+    def test_makes_two_queries_for_any_number(self, django_assert_num_queries: Any) -> None:
         for _ in range(5):
             make_ref()
         with django_assert_num_queries(2):
@@ -114,10 +114,10 @@ class TestRecord:
             (Rung.FROZEN, None, "silent: frozen"),
         ],
     )
-    def test_says_what_was_tried(self, rung: Rung, seconds: float | None, words: str) -> None:
+    def test_names_the_last_recovery_step(self, rung: Rung, seconds: float | None, words: str) -> None:
         since = None if seconds is None else later(-seconds)
         match = Match(silence_rung=rung, silence_rung_at=since, frozen_at=since)
-        assert watch_records.silence_words(match, NOW) == words
+        assert watch_records.silence_text(match, NOW) == words
 
 
 @pytest.mark.requirement("SO-2")
@@ -173,20 +173,20 @@ class TestAges:
             ("archived", {"lifecycle": "ARCHIVED"}, 0),
         ],
     )
-    def test_of_others(self, what: str, fields: dict[str, Any], age: int) -> None:
+    def test_of_other_matches(self, what: str, fields: dict[str, Any], age: int) -> None:
         make_match(**{"last_scraper_update": later(-30), **fields})
         write_data_ages(NOW)
         assert self.ages() == [age]
 
-    def test_two_statements_for_as_many_as_there_are(self, django_assert_num_queries: Any) -> None:
+    def test_take_two_statements_for_any_number(self, django_assert_num_queries: Any) -> None:
         for _ in range(20):
             make_match(last_scraper_update=later(-3))
         savepoint = 2  # the test is a transaction already
         with django_assert_num_queries(2 + savepoint):
             assert write_data_ages(NOW) == 20
 
-    def test_the_status_beside_them(self) -> None:
-        """active, stale, stopped, error: each by what happened last."""
+    def test_scraper_status(self) -> None:
+        """active, stale, stopped, error: by the latest event."""
         ref = make_ref(make_unread_match(), captured_at=None)
         match_id = ref.match_id
 
@@ -209,13 +209,13 @@ class TestAges:
 @pytest.mark.scaled
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.requirement("DM-6")
-def test_a_match_that_is_being_written_is_left_out_and_not_waited_for() -> None:
+def test_skip_a_locked_match() -> None:
     held, free = (make_match(last_scraper_update=later(-9)) for _ in range(2))
     other = connection.copy()
     try:
         with other.cursor() as cursor, transaction.atomic():
             cursor.execute("BEGIN")
-            cursor.execute("SELECT id FROM scraping_match WHERE id = %s FOR UPDATE", (held.pk,))
+            cursor.execute("SELECT id FROM matches WHERE id = %s FOR UPDATE", (held.pk,))
             assert write_data_ages(NOW) == 1
             cursor.execute("ROLLBACK")
     finally:
@@ -229,7 +229,7 @@ class TestCommand:
         call_command("watch", *words, stdout=out)
         return out.getvalue()
 
-    def test_the_stalest_first_aligned_and_without_colours(self) -> None:
+    def test_lists_the_stalest_first_aligned_and_without_colours(self) -> None:
         now = timezone.now()
         rows = (("Kenya v Nepal", 3, "in play"), ("Oman v Uganda, the 2nd of so many one-day matches", 400, "a break"))
         for title, age, reason in rows:
@@ -251,12 +251,12 @@ class TestCommand:
         make_ref(make_match(title="Kenya \x1b[31m v\nNepal"))
         assert "Kenya [31m v Nepal" in self.shown("--once")
 
-    def test_only_live_ones_unless_all_are_wanted(self) -> None:
+    def test_lists_live_matches_only_without_all(self) -> None:
         make_ref(make_match(status=Status.UPCOMING))
         assert "nothing to watch" in self.shown("--once")
         assert "1 match" in self.shown("--once", "--all")
 
-    def test_the_paused_ones(self) -> None:
+    def test_lists_paused_matches(self) -> None:
         ref = make_ref()
         now = timezone.now()
         until = now + timedelta(minutes=5)
@@ -265,7 +265,7 @@ class TestCommand:
         assert MatchRef.objects.count() == 1
 
 
-def test_a_table_is_coloured_only_where_it_is_looked_at() -> None:
+def test_is_coloured_on_a_terminal_only() -> None:
     rows = [(Cell("ij", "red"), Cell("7", is_number=True)), (Cell("ab"), Cell("12", is_number=True))]
     assert table(("WHO", "AGE"), rows, is_coloured=False) == ["WHO  AGE", "ij     7", "ab    12"]
     assert table(("WHO", "AGE"), rows, is_coloured=True)[1] == "\x1b[31mij \x1b[0m    7"

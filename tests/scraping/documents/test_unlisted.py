@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from scraping.documents import redis_store
 from scraping.documents.cache import COMPARE_SECONDS, LIFETIME_SECONDS, DocumentCache
-from scraping.documents.filters import MatchFilter
+from scraping.documents.filters import MatchFilter, Place, Sort
 from scraping.documents.publisher import Publisher
 from scraping.documents.redis_store import ABSENT_SECONDS, AbsentNames
 from scraping.matches import pairing
 from scraping.models import Match, MatchLifecycle, MatchRef
-from tests.absence import known_to_be_away  # noqa: F401 - a fixture
 from tests.factories import NOW, make_match, make_ref
 from tests.scraping.documents.test_cache import Clock, cache, clock, redis_url  # noqa: F401 - fixtures
+from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 from victoryline.lib import availability
 
 pytestmark = [pytest.mark.usefixtures("nothing_published"), pytest.mark.django_db, pytest.mark.both]
@@ -44,11 +46,15 @@ class TestArchivedMatch:
         Match.objects.filter(pk=first.pk).update(team_a="Österreich")
         make_ref()
 
-        def ids(limit: int = 9, before_id: int | None = None, **wanted: str) -> list[int]:
+        def ids(limit: int = 9, after: Place | None = None, **wanted: Any) -> list[int]:
             found = MatchFilter(lifecycle=MatchLifecycle.ARCHIVED, **wanted)
-            return [each.id for each in cache.page(found, before_id=before_id, limit=limit).matches]
+            return [each.id for each in cache.page(found, after=after, limit=limit).matches]
 
-        assert (ids(), ids(1), ids(before_id=second.pk)) == ([second.pk, first.pk], [second.pk], [first.pk])
+        assert (ids(), ids(1), ids(after=(0, -second.pk))) == ([second.pk, first.pk], [second.pk], [first.pk])
+        assert ids(ids=(str(first.pk), "none_1")) == [first.pk]
+        for sort in Sort:
+            assert set(ids(sort=sort)) == {first.pk, second.pk}
+            assert ids(1, sort=sort) == [second.pk]  # of equal times the newer match
         assert (ids(team="osterreich"), ids(source="none"), ids(source="crex")) == (
             [first.pk],
             [],
@@ -62,11 +68,11 @@ class TestArchivedMatch:
         request: pytest.FixtureRequest,
     ) -> None:
         match, wanted = archived(), MatchFilter(lifecycle=MatchLifecycle.ARCHIVED)
-        cache.page(wanted, before_id=None, limit=5)
+        cache.page(wanted, limit=5)
         cache.find(str(match.pk))
         request.getfixturevalue("known_to_be_away")
         clock.now += COMPARE_SECONDS
-        page = cache.page(wanted, before_id=None, limit=5)
+        page = cache.page(wanted, limit=5)
         assert ([each.data_source for each in page.matches], page.is_last_known) == (["cache"], True)
         assert cache.find(str(match.pk)).data_source == "cache"
 

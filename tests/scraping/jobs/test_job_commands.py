@@ -43,14 +43,14 @@ def run(outcomes: Any = None) -> None:
 
 
 class TestRound:
-    def test_starts_a_round_and_says_which_job_it_is(self) -> None:
+    def test_starts_a_round_and_prints_its_job(self) -> None:
         text = output_of("job", "round", *ROUND)
         job = ScrapeJob.objects.get()
         assert text.startswith(f"Job {job.pk}: Sofascore: tournament 325, season 87678, round 12.")
         assert "listing its matches" in text
         assert job.requested_by == "command line"
 
-    def test_returns_the_open_job_a_second_time(self) -> None:
+    def test_repeated_returns_the_open_job(self) -> None:
         output_of("job", "round", *ROUND)
         assert "nothing new was started" in output_of("job", "round", *ROUND)
         assert ScrapeJob.objects.count() == 1
@@ -65,7 +65,7 @@ class TestRound:
             ((*ROUND, "--matches", "0"), "must be 1 or more"),
         ],
     )
-    def test_says_why_not(self, words: tuple[str, ...], why: str) -> None:
+    def test_names_the_reason_of_a_refusal(self, words: tuple[str, ...], why: str) -> None:
         with pytest.raises(CommandError, match=why):
             output_of("job", "round", *words)
         assert not ScrapeJob.objects.exists()
@@ -85,7 +85,7 @@ class TestUrls:
             output_of("job", "urls", url_of(IDS[0]), "https://evil.example/", "x")
         assert not ScrapeJob.objects.exists()
 
-    def test_says_when_the_file_cannot_be_read(self, tmp_path: Path) -> None:
+    def test_reports_an_unreadable_file(self, tmp_path: Path) -> None:
         with pytest.raises(CommandError, match="can't be read"):
             output_of("job", "urls", "--file", str(tmp_path / "none"))
 
@@ -133,19 +133,19 @@ class TestRetry:
         run({IDS[0]: LayoutChanged("the page has changed"), IDS[1]: RuntimeError("a bug")})
         return ScrapeJob.objects.get()
 
-    def test_says_first_what_it_would_do(self, job: ScrapeJob) -> None:
+    def test_a_dry_run_changes_nothing(self, job: ScrapeJob) -> None:
         assert "Would retry 2 tasks." in output_of("job", "retry", "--job", str(job.pk), "--dry-run")
         assert ScrapeTask.objects.filter(state=TaskState.DEAD).count() == 2
         assert "Retried 1 task." in output_of("job", "retry", "--error-class", "bug", "--source", "sofascore")
         assert "Retried 1 task." in output_of("job", "retry", "--job", str(job.pk))
         assert "Retried 0 tasks." in output_of("job", "retry", "--job", str(job.pk))
 
-    def test_says_why_one_was_not_retried(self, job: ScrapeJob) -> None:
+    def test_names_the_reason_why_a_task_was_not_retried(self, job: ScrapeJob) -> None:
         output_of("job", "urls", url_of(IDS[0]))
         text = output_of("job", "retry", "--job", str(job.pk))
         assert "Retried 1 task.\nNot retried: 1." in text
         assert "another task for the same match is open already" in text
 
     def test_needs_a_filter(self) -> None:
-        with pytest.raises(CommandError, match="say which"):
+        with pytest.raises(CommandError, match="no filter"):
             output_of("job", "retry")

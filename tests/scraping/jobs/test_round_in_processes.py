@@ -21,14 +21,14 @@ from victoryline.lib.processes import python
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(400),  # a whole system, started twice, and three commands, beside whatever else runs
+    pytest.mark.timeout(400),  # a whole system, started twice, and three commands, on a busy machine
     pytest.mark.requirement("ZT-1", "ZT-2", "ZT-3", "ZT-8", "ZT-12"),
 ]
 
 MATCHES = range(10)
 KEYS = [str(event_id(number)) for number in MATCHES]
 ROUND = ("sofascore", "tournament=325", "season=87678", "round=1")
-# In simulated seconds. The first round's matches are in no list any more then: only the job reads them.
+# In simulated seconds. By then the first round's matches are in no list: only the job reads them.
 LONG_OVER = 16_000
 
 
@@ -53,7 +53,7 @@ def system(request: pytest.FixtureRequest) -> Iterator[System]:
 
 
 def manage(system: System, *words: str) -> str:
-    """A command as an operator gives it, against the running system's database."""
+    """Runs a management command on the database of the running system."""
     done = subprocess.run(
         python("manage.py", *words),
         cwd=PROJECT_ROOT,
@@ -68,16 +68,16 @@ def manage(system: System, *words: str) -> str:
 
 
 def ended(system: System, state: str) -> list[str]:
-    """The round's matches whose task is in this state, by key."""
+    """Returns the matches of the round whose task is in this state, by key."""
     sql = """
-        SELECT r.source_event_id FROM scraping_jobitem i JOIN scraping_scrapetask t ON t.id = i.task_id
-        JOIN scraping_matchref r ON r.id = i.ref_id WHERE t.state = %s
+        SELECT r.source_event_id FROM scraping_jobitem i JOIN scrape_tasks t ON t.id = i.task_id
+        JOIN match_external_refs r ON r.id = i.ref_id WHERE t.state = %s
     """
     return [key for (key,) in system.database.rows(sql, state)]
 
 
 def visits(system: System) -> dict[str, dict[str, int]]:
-    """How often each match of the round was read. Who played and how well is asked besides, once, after its end."""
+    """Returns the number of reads of each match, without the one read of line-ups and figures after its end."""
     asked = system.stadium.requests()["sites"].get("sofascore", {}).get("matches", {})
     return {key: {what: n for what, n in asked.get(key, {}).items() if what in ("page", "feed")} for key in KEYS}
 
@@ -105,7 +105,7 @@ def test_killed_in_the_middle_it_ends_with_ten_whole_matches_each_read_once(
     done, asked = ended(system, "SUCCESS"), visits(system)
     assert 3 <= len(done) < 9
     (row,) = system.database.rows("SELECT COUNT(*) FROM scraping_jobitem WHERE job_id = %s", job["id"])
-    assert row[0] == 10, "what is expected was written down before the first was read"
+    assert row[0] == 10, "expected matches were stored before the first read"
 
     system.stadium.ask(f"/control/faults/{slow['id']}", method="DELETE")
     began = time.monotonic()
@@ -115,17 +115,17 @@ def test_killed_in_the_middle_it_ends_with_ten_whole_matches_each_read_once(
     record_property("recovery_seconds", round(time.monotonic() - began, 1))
     system._wait(lambda: ended(system, "DEAD") == [broken], 60, "the dead letter of the broken one")
     after = visits(system)
-    assert {key: after[key] for key in done} == {key: asked[key] for key in done}, "finished ones were read again"
+    assert {key: after[key] for key in done} == {key: asked[key] for key in done}, "finished matches were read again"
 
     system.stadium.clear()
     assert "Retried 1 task." in manage(system, "job", "retry", "--job", str(job["id"]))
     system._wait(lambda: len(ended(system, "SUCCESS")) == 10, 60, "the tenth match")
-    closed = "SELECT id FROM scraping_scrapejob WHERE id = %s AND finished_at IS NOT NULL"
+    closed = "SELECT id FROM scrape_jobs WHERE id = %s AND finished_at IS NOT NULL"
     system._wait(lambda: bool(system.database.rows(closed, job["id"])), 30, "the end of the job")
-    assert [key for key, read in visits(system).items() if read] == [broken], "only what failed is read again"
+    assert [key for key, read in visits(system).items() if read] == [broken], "only failed matches are read again"
     assert untrue(system) == []
 
     system.stadium.clear()
     again = json.loads(manage(system, "job", "round", *ROUND, "--watch", "--json"))
     assert (again["id"] != job["id"], again["state"], again["skipped"]) == (True, "complete", 10)
-    assert not any(visits(system).values()), "a round that is complete is not read again"
+    assert not any(visits(system).values()), "a complete round is not read again"

@@ -1,4 +1,4 @@
-"""scrape_match: one call, one match, one result. The reading itself is a task like any other."""
+"""scrape_match: one call reads one match by an ordinary task."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from scraping.worker.scrape import scrape
 from tests.factories import NOW, football_state, make_match, make_ref
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import POLICIES, later, open_task
-from tests.scraping.people import ScriptedAdapter, engine_parsing, lineups_of, no_lineups, side_of
+from tests.scraping.scripted_lineups import ScriptedAdapter, engine_parsing, lineups_of, no_lineups, side_of
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db, pytest.mark.requirement("FS-18")]
 KICKOFF = later(3600)
 
 
 @pytest.fixture(autouse=True)
-def told_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+def scripted_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ADAPTERS, "sofascore", ScriptedAdapter())
     monkeypatch.setattr(policies, "current", lambda: POLICIES)
 
@@ -54,7 +54,7 @@ def ref() -> MatchRef:
 
 
 def call(ref: MatchRef, lineups: Lineups | Exception, *, wait_seconds: float = 20, **fields: Any) -> ScrapeResult:
-    """The call, and beside it a worker that does what the journal asks for."""
+    """Calls the service while a worker executes the open tasks."""
     asked = {"match_id": ref.match_id, "kickoff_utc": KICKOFF, "home_team": "Arsenal", "away_team": "Chelsea", **fields}
 
     async def both() -> ScrapeResult:
@@ -201,8 +201,8 @@ class TestFailures:
         with pytest.raises(NotScraped, match="is not a list"):
             call(ref, SchemaBreak("home.players: is not a list"))
 
-    def test_waits_no_longer_than_it_says_and_the_task_goes_on(self, ref: MatchRef) -> None:
+    def test_waits_for_a_limited_time_and_the_task_continues(self, ref: MatchRef) -> None:
         asked = {"match_id": ref.match_id, "kickoff_utc": KICKOFF, "home_team": "Arsenal", "away_team": "Chelsea"}
-        with pytest.raises(NotScraped, match="see whether a worker runs"):
+        with pytest.raises(NotScraped, match="check whether a worker is running"):
             async_to_sync(SofascoreScraperService(wait_seconds=0).scrape_match)(**asked)
         assert ScrapeTask.objects.get().state == TaskState.PENDING

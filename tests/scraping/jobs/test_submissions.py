@@ -1,4 +1,4 @@
-"""Submissions become part of their match: in order, once, by the rules that hold for readings."""
+"""Submissions are written into their match: in order, once, by the rules for readings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import OperationalError
 from django.utils import timezone
 
-from monitoring.queries import live_ages, matches_to_watch
+from monitoring.queries import live_matches, matches_to_watch
 from scraping import journal
 from scraping.configuration import policies
 from scraping.documents.cached_match import CachedMatch
@@ -21,6 +21,7 @@ from scraping.errors import StaleFence
 from scraping.jobs import submissions
 from scraping.jobs.submission_schema import SentMatch
 from scraping.matches import endings, ingest, lifecycle, scrapers, watches
+from scraping.matches.endings import settle_ended_matches
 from scraping.models import (
     Match,
     MatchEvent,
@@ -48,13 +49,12 @@ from scraping.scheduler.other_tasks import (
     open_lineup_tasks,
     open_submission_tasks,
 )
-from scraping.scheduler.upkeep import settle_ended_matches
 from scraping.signals import match_updated
 from scraping.worker.scrape import scrape
 from tests.factories import cricket_state, make_match, make_ref
 from tests.scraping.builders import POLICIES, payload_of, read
 from tests.scraping.due_tasks import open_due_tasks
-from tests.scraping.sending import ball, claim, earlier, engine, open_tasks, pushed_source, sent, work
+from tests.scraping.submission_steps import ball, claim, earlier, engine, open_tasks, pushed_source, sent, work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 PARTNER = submissions.Sender("consumer-1", "Partner")
@@ -89,7 +89,7 @@ def runs_of(match: Match) -> int:
 
 class TestOpening:
     @pytest.mark.requirement("ZT-1")
-    def test_one_task_a_match_however_much_waits_for_it(self) -> None:
+    def test_one_task_per_match_for_any_number(self) -> None:
         for runs in (91, 92, 93):
             send(runs)
         send(5, match_id="other", teams={"team_a": {"name": "Kenya"}, "team_b": {"name": "Nepal"}})
@@ -98,7 +98,7 @@ class TestOpening:
         tasks = ScrapeTask.objects.all()
         assert {(task.resource, task.state, task.priority) for task in tasks} == {(Resource.SUBMISSION, "PENDING", 0)}
 
-    def test_nothing_waits_so_nothing_is_opened(self) -> None:
+    def test_opens_nothing_without_submissions(self) -> None:
         assert open_submission_tasks(timezone.now()) == 0
         send()
         work()
@@ -123,7 +123,7 @@ class TestOpening:
         assert open_submission_tasks(timezone.now()) == 0
 
     def test_after_a_death_it_waits_a_while(self) -> None:
-        """One that has killed three workers must not have the next one at once, nor be forgotten."""
+        """A submission that has killed three workers is retried later, neither at once nor never."""
         now = timezone.now()
         ref = send().ref
         task_id = journal.open_new(
@@ -144,7 +144,7 @@ class TestOpening:
 
 
 class TestWriting:
-    def test_in_the_order_in_which_it_came_and_all_in_one_task(self) -> None:
+    def test_in_order_and_in_one_task(self) -> None:
         sent_ones = [send(runs, at=earlier(30 - runs % 90)) for runs in (91, 92, 95)]
         assert work() == 1
         assert [again(one).state for one in sent_ones] == [SubmissionState.DONE] * 3
@@ -181,7 +181,7 @@ class TestWriting:
         own, again = Publisher(), MatchRef.objects.select_related("match", "source").get()
         assert own._can_render(received[0])
         assert own._render(received[0]).data_source == "manual"
-        assert not own._can_render(again)  # a reading without news does not know
+        assert not own._can_render(again)  # unknown for an unchanged reading
         own._rendered[again.match_id] = own._render(received[0])
         assert own._render(again).data_source == "manual"
 
@@ -212,8 +212,8 @@ class TestWriting:
         assert late.reason == submissions.OLD
         assert (late.result["is_taken"], late.result["sequence"]) == (False, 2)
 
-    def test_two_of_the_same_moment_are_both_taken(self) -> None:
-        """Many senders' clocks have no fractions of a second: what comes later is the later one."""
+    def test_two_with_the_same_time_are_both_accepted(self) -> None:
+        """Many senders have times without fractions of a second: the later request counts as later."""
         at = earlier(10)
         send(91, at=at)
         send(92, at=at)
@@ -229,7 +229,7 @@ class TestWriting:
         assert runs_of(the_match()) == 91
         assert MatchRef.objects.get().next_poll_at is None
 
-    def test_leaves_more_than_a_batch_to_the_next_task(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_further_batch_is_left_to_the_next_task(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(submissions, "AT_ONCE", 2)
         for runs in (91, 92, 93):
             send(runs)
@@ -248,7 +248,7 @@ class TestWriting:
         crex.match.refresh_from_db()
         assert crex.match.payload["venue"] == "Eden Gardens"
         crex.refresh_from_db()
-        assert crex.next_poll_at is not None, "our own watch goes on"
+        assert crex.next_poll_at is not None, "our own watch continues"
 
 
 class TestRefusal:
@@ -307,7 +307,7 @@ class TestRefusal:
         work()
         assert [again(one).state for one in ones] == ["done", "refused", "done"]
         assert ones[1].reason == submissions.OUR_FAULT
-        assert [one.result.get("sequence") for one in ones] == [1, None, 2], "half of it was taken back"
+        assert [one.result.get("sequence") for one in ones] == [1, None, 2], "the partial write was rolled back"
         assert "a bug of ours" in caplog.text
 
 
@@ -358,7 +358,7 @@ class TestExactlyOnce:
 
 
 class TestOtherParts:
-    """A match that is known from submissions only: its age is shown, and nothing else is done about it."""
+    """A match without another source: its age is shown, and it is neither polled nor repaired."""
 
     @pytest.fixture
     def match(self) -> Match:
@@ -382,7 +382,7 @@ class TestOtherParts:
         ]
         assert states == [DataState.FRESH, DataState.AGING, DataState.STALE]
         assert not matches_to_watch().exists()
-        assert live_ages(now + timedelta(hours=1)) == []
+        assert live_matches(now + timedelta(hours=1)) == []
         assert ladder.advance(now + timedelta(hours=1), staleness_threshold=300) == 0
         match.refresh_from_db()
         assert match.silence_rung == Rung.GROUND
@@ -441,9 +441,9 @@ class TestOtherParts:
         send(95)
         work()
         match.refresh_from_db()
-        assert (match.status, match.lifecycle) == (Status.LIVE, MatchLifecycle.ACTIVE), "it was not over after all"
+        assert (match.status, match.lifecycle) == (Status.LIVE, MatchLifecycle.ACTIVE), "the match had not ended"
 
-    def test_one_that_was_sent_again_meanwhile_goes_on(self, match: Match) -> None:
+    def test_a_match_with_a_new_submission_stays_live(self, match: Match) -> None:
         MatchRef.objects.update(captured_at=earlier(4 * 86_400))
         open_final_submission_tasks(timezone.now())
         send(95)

@@ -1,4 +1,4 @@
-"""Error rows: which fall together, what made them good, and when a page has changed for good."""
+"""Error rows: grouping, resolution, and the detection of a changed layout."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def methods() -> set[str]:
 
 
 def raised(error: Exception) -> Exception:
-    """With a stack, as errors come in life."""
+    """Returns an error with a traceback."""
     try:
         raise error
     except Exception as caught:  # noqa: BLE001
@@ -72,7 +72,7 @@ class TestGroups:
         [
             (Transient("live answered 502 after 31 ms"), Transient("live answered 503 after 7 ms")),
             (Transient("asked https://a.example/x?y=1"), Transient("asked https://b.example/z")),
-            (PayloadRejected("asked for 13KM and was given 14AB"), PayloadRejected("asked for 9QX and was given 7")),
+            (PayloadRejected("requested 13KM and received 14AB"), PayloadRejected("requested 9QX and received 7")),
             (LayoutChanged("India has no innings"), LayoutChanged("Kenya has no innings")),
             (PayloadRejected("India vs Australia, not 4.2"), PayloadRejected("Kenya vs Nepal, not 17.6")),
             (
@@ -174,7 +174,7 @@ class TestResolution:
         errors = [make_error(now=NOW) for _ in range(3)]
         ids = [error.pk for error in errors[:2]]
         assert error_log.resolve_by_hand(ids, actor="Ann", now=later(5)) == 2
-        assert error_log.resolve_by_hand(ids, actor="Ann", now=later(9)) == 0, "the first word counts"
+        assert error_log.resolve_by_hand(ids, actor="Ann", now=later(9)) == 0, "the first resolution is kept"
         rows = ScrapeError.objects.order_by("pk").values_list("resolved", "resolution_method", "resolution_time")
         assert list(rows) == [(True, "manual", later(5))] * 2 + [(False, "", None)]
         entry = AuditEntry.objects.get()
@@ -195,7 +195,7 @@ class TestResolution:
             fingerprint="f",
             source=ref.source,
             error_class="transient",
-            error_type="x",
+            error_code="x",
             first_seen_at=NOW,
             last_seen_at=NOW,
         )
@@ -242,9 +242,8 @@ class TestChangedLayout:
     DRIFT = "no match header found; tried .header, .team with .name"
 
     def drift(self, ref: MatchRef, clock: Clock, times: int) -> None:
-        """So many failed attempts; those that an open breaker puts off are none.
-
-        In between other matches of the source are read: one alone would say that the whole source has changed.
+        """Makes failed attempts, without those postponed by an open breaker. Other matches of the source are read in
+        between; else the whole source would count as changed.
         """
         wanted = ScrapeError.objects.count() + times
         while ScrapeError.objects.count() < wanted:

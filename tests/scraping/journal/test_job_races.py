@@ -1,4 +1,4 @@
-"""Two people, two processes, the same moment: still one job, and one task a match."""
+"""Concurrent requests from several processes: still one job, and one task per match."""
 
 from __future__ import annotations
 

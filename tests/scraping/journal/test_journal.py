@@ -1,4 +1,4 @@
-"""The journal: what may be claimed, finished, retried, rescued, released, and by whom."""
+"""The journal: claim, finish, retry, rescue and release of tasks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class TestOpen:
 
 
 class TestConstraints:
-    """The invariants hold in the database itself, whatever code writes to it."""
+    """The database itself enforces the invariants for any code that writes to it."""
 
     @staticmethod
     def write(ref: MatchRef, /, **columns: Any) -> None:
@@ -158,7 +158,7 @@ class TestClaim:
         assert fences == [1, 2, 3]
 
     def test_refuses_a_task_claimed_by_another_thread_of_the_worker(self, ref: MatchRef) -> None:
-        """A thread that slept through its lease must not come back with the fence of its own worker's next claim."""
+        """A thread that slept through its lease must not get the fence of its worker's next claim."""
         task_id = open_task(ref)
         claims = []
 
@@ -179,7 +179,7 @@ class TestClaim:
 class TestClaimByThreads:
     @staticmethod
     def at_once(workers: int, do: Callable[[str], Any]) -> list[Any]:
-        """All of them do it at the same moment, each with a connection of its own."""
+        """Runs all functions at the same moment, each with its own connection."""
         gate = threading.Barrier(workers)
 
         def run(name: str) -> Any:
@@ -282,7 +282,7 @@ class TestFinish:
 
 
 class TestOldFence:
-    """I4: a worker that lost a task writes nothing, whatever happened to the task since."""
+    """I4: a worker that lost a task writes nothing, in every later state of the task."""
 
     @pytest.fixture(params=["rescued", "claimed again", "claimed again by the same worker", "finished", "released"])
     def old(self, ref: MatchRef, request: pytest.FixtureRequest) -> journal.Claim:
@@ -317,7 +317,7 @@ class TestOldFence:
     def test_cannot_retry(self, old: journal.Claim) -> None:
         self.refuses(lambda: journal.retry_later(old, BROKEN, at=later(30), is_charged=True, now=later(20)))
 
-    def test_cannot_bury(self, old: journal.Claim) -> None:
+    def test_cannot_mark_dead(self, old: journal.Claim) -> None:
         self.refuses(lambda: journal.mark_dead(old, BROKEN, reason="gave up", now=later(20)))
 
     def test_cannot_put_off(self, old: journal.Claim) -> None:
@@ -349,7 +349,7 @@ class TestRetry:
         journal.retry_later(claim, BROKEN, at=later(4), is_charged=is_charged, now=later(1))
         assert (row(claim.task_id).attempt, row(claim.task_id).charged_attempts) == (1, charged)
 
-    def test_bury_makes_a_dead_letter(self, ref: MatchRef) -> None:
+    def test_mark_dead_makes_a_dead_letter(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
         journal.mark_dead(claim, BROKEN, reason="transient after 5 attempts: 502", now=later(1))
         task = row(claim.task_id)
@@ -359,17 +359,17 @@ class TestRetry:
         assert ways(task.pk) == ["EXECUTING -> FAILED", "FAILED -> DEAD"]
 
     def test_a_death_is_announced(self, ref: MatchRef) -> None:
-        heard: list[dict[str, Any]] = []
+        received: list[dict[str, Any]] = []
 
         def listen(**announced: Any) -> None:
-            heard.append(announced)
+            received.append(announced)
 
         signals.task_died.connect(listen)
         try:
             journal.mark_dead(new_claim(ref), BROKEN, reason="gave up", now=NOW)
         finally:
             signals.task_died.disconnect(listen)
-        assert heard[0]["error_type"] == "network"
+        assert received[0]["error_type"] == "network"
 
     def test_a_long_reason_is_cut_to_its_column(self, ref: MatchRef) -> None:
         claim = new_claim(ref)
@@ -404,7 +404,7 @@ class TestRescue:
         assert "w-2" in task.reason
         assert "killed or hung 3 times" in task.reason
         assert task.error is not None
-        assert (task.error["error_type"], task.error["worker_id"]) == ("lease_expired", "w-2")
+        assert (task.error["error_code"], task.error["worker_id"]) == ("lease_expired", "w-2")
 
     def test_announces_a_death(self, ref: MatchRef) -> None:
         buried: list[ScrapeTask] = []

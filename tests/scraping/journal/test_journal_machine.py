@@ -1,6 +1,6 @@
-"""The journal and ingest against every order of events: Hypothesis plays workers, scheduler, operator and power cuts.
+"""The journal and ingest under any order of events: Hypothesis simulates workers, scheduler, operator and crashes.
 
-A simple model (dictionaries) says what should be; after each step the database must agree. Invariants, by number:
+A simple model (dictionaries) has the expected state; after each step the database must agree. Invariants, by number:
 I1 every discovered match has one row; I2 every open task is scheduled or leased; I3 state and data change together;
 I4 no commit with an old fence; I5 effects are unique and numbered without holes.
 """
@@ -65,7 +65,7 @@ JITTER = Random()
 
 
 def start_from_nothing() -> None:
-    """Hypothesis repeats what it has seen and compares: every run has the same statements, in the same order."""
+    """Resets the state: Hypothesis compares repeated runs, so each must execute the same statements."""
     with transaction.atomic():
         for app in ("scraping", "monitoring"):
             for table in apps.get_app_config(app).get_models():
@@ -74,12 +74,12 @@ def start_from_nothing() -> None:
 
 
 class Crash(BaseException):
-    """The process ends here. No `except Exception` on the way may notice."""
+    """Simulates the end of the process; not caught by `except Exception`."""
 
 
 @contextmanager
 def crash_at(statement: int, is_after: bool) -> Iterator[None]:
-    """End the process before or after its n-th SQL statement."""
+    """Ends the process before or after its n-th SQL statement."""
     seen = 0
 
     def wrapper(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -134,7 +134,7 @@ class ModelMatch:
 
 @dataclass(frozen=True)
 class Found:
-    """A reading of the source: more runs, new balls, a ball counted anew, taken back, there again."""
+    """A reading: more runs, new balls, a ball corrected, retracted, listed again."""
 
     runs: int
     new_balls: int
@@ -162,8 +162,8 @@ class JournalMachine(RuleBasedStateMachine):
         self.claims: list[Claim] = []
         self.engine: Engine = engine_with(ValueError("never read"))
 
-    # --- what happens
-    # Few rules with many faces: Hypothesis leaves out half of the rules in each run.
+    # --- rules
+    # Few rules with many variants: Hypothesis leaves out half of the rules in each run.
 
     @initialize()
     def the_first_match_is_being_read(self) -> None:
@@ -185,7 +185,7 @@ class JournalMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.claims)
     @rule(data=st.data(), outcome=st.one_of(FOUND, FOUND, ERRORS), crash=CRASH)
     def end(self, data: st.DataObject, outcome: Found | Exception, crash: Cut) -> None:
-        """With a reading or an error; in time, or after a rescue, after another claim, for the second time."""
+        """Ends a task with a reading or an error; in time, after a rescue or another claim, or a second time."""
         current = [claim for claim in self.claims if self._is_current(claim)]
         claim = data.draw(st.sampled_from(3 * current + self.claims[-3:]))
         if isinstance(outcome, Found):
@@ -214,7 +214,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     @rule(worker=st.sampled_from(WORKERS), is_stopping=st.booleans(), asks_operator=st.booleans())
     def others(self, worker: str, is_stopping: bool, asks_operator: bool) -> None:
-        """A heartbeat or a farewell of a worker, or a person who wants the dead tasks done after all."""
+        """A heartbeat or a stop of a worker, or an operator who retries dead tasks."""
         if asks_operator:
             self._retry_the_dead()
         elif is_stopping:
@@ -222,7 +222,7 @@ class JournalMachine(RuleBasedStateMachine):
         else:
             self._heartbeat(worker)
 
-    # --- what must be true after each of them
+    # --- invariants, checked after each rule
 
     @invariant()
     def the_database_agrees(self) -> None:
@@ -273,7 +273,7 @@ class JournalMachine(RuleBasedStateMachine):
         assert shown == expected.events
         assert revisions == {id_: list(range(1, last + 1)) for id_, last in expected.revisions.items()}
 
-    # --- how it is done
+    # --- helpers
 
     def _survives(self, crash: Cut, do: Callable[[], object]) -> bool:
         try:
@@ -310,11 +310,11 @@ class JournalMachine(RuleBasedStateMachine):
             assert everything() == before
 
     def _heartbeat(self, worker: str) -> None:
-        """Of a worker that still believes in all the tasks it ever claimed."""
-        believed = [claim.task_id for claim in self.claims if claim.worker_id == worker]
+        """Sends a heartbeat of a worker that still holds all tasks it ever claimed."""
+        claimed = [claim.task_id for claim in self.claims if claim.worker_id == worker]
         until = self.now + timedelta(seconds=LEASE_SECONDS)
-        journal.extend_leases(believed, worker_id=worker, until=until)
-        for task_id in believed:
+        journal.extend_leases(claimed, worker_id=worker, until=until)
+        for task_id in claimed:
             if self.tasks[task_id].state == "EXECUTING" and self.tasks[task_id].worker == worker:
                 self.tasks[task_id].lease_until = until
 
@@ -337,7 +337,7 @@ class JournalMachine(RuleBasedStateMachine):
                 task.attempt = task.charged = task.rescues = 0
 
     def _claim(self, task_id: int, worker: str, crash: Cut) -> None:
-        """A crash leaves it as it was, or held by a worker that is gone: its lease will run out."""
+        """Claims a task; after a crash it is unchanged, or held by a dead worker until its lease expires."""
         before, is_due = everything(JOURNAL), self._is_due(task_id)
         claims: list[Claim | None] = []
 
@@ -393,7 +393,7 @@ class JournalMachine(RuleBasedStateMachine):
         task.state, task.run_at = ("DEAD" if task.rescues >= POLICIES.max_rescues else "PENDING"), self.now
 
     def _events_after(self, claim: Claim, found: Found) -> dict[str, int]:
-        """The source's whole list of balls, as this reading shows it."""
+        """Returns the source's whole list of balls in this reading."""
         expected = self.matches[self.tasks[claim.task_id].key]
         events = dict(expected.events)
         if found.corrects and events:
@@ -434,7 +434,7 @@ class JournalMachine(RuleBasedStateMachine):
             failures.record(claim, error, engine=self.engine)
 
     def _note_failure(self, claim: Claim, error: Exception) -> None:
-        """The same numbers as the table of decisions, in other words."""
+        """Applies the decision table, written independently of the code under test."""
         task = self.tasks[claim.task_id]
         if isinstance(error, ResourceLost):
             is_final = task.attempt - task.charged >= MAX_UNCHARGED_ATTEMPTS
@@ -450,7 +450,7 @@ class JournalMachine(RuleBasedStateMachine):
 
 @pytest.mark.both
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.requirement("ZT-8")
+@pytest.mark.requirement("ZT-8", "SO-10")
 def test_holds_in_every_order_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "_chance", JITTER)
     run_state_machine_as_test(

@@ -39,7 +39,7 @@ def test_opens_counts_and_closes(match: Match) -> None:
     assert (row.first_seen_at, row.last_seen_at, row.resolved_at) == (later(0), later(2), later(3))
 
 
-def test_comes_back_as_a_new_one(match: Match) -> None:
+def test_a_later_difference_is_a_new_row(match: Match) -> None:
     for found in ([runs()], [], [runs()]):
         conflicts.note(match.pk, found, now=later(0))
     assert (Conflict.objects.count(), len(open_rows(match))) == (2, 1)

@@ -1,4 +1,4 @@
-"""A source's list becomes rows, once, and only for the source's own pages."""
+"""A source's list is written as rows, each match once, for pages of the source only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a match: everything is read once more and checked, and the log is written."""
+"""The end of a match: the final reads, the completeness check and the match log."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from monitoring.models import Alert
 from scraping.configuration import policies
 from scraping.errors import Gone, Transient
 from scraping.matches import endings, lineups, match_logs
+from scraping.matches.endings import settle_ended_matches
 from scraping.models import (
     Match,
     MatchArchive,
@@ -31,25 +32,25 @@ from scraping.payloads import Phase, Resource, Status
 from scraping.policies.interval import COMPLETED_SECONDS
 from scraping.policies.milestones import is_milestone
 from scraping.scheduler.retention import rules
-from scraping.scheduler.upkeep import settle_ended_matches, write_match_logs
+from scraping.scheduler.upkeep import write_match_logs
 from scraping.signals import match_incomplete, match_settled
 from scraping.sources import ADAPTERS
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
 from tests.scraping.attempts import Clock, attempt, stopped_clock
 from tests.scraping.builders import POLICIES, balls, chasing, engine_with, later, payload_of, read
-from tests.scraping.people import ScriptedAdapter, engine_parsing, figures_of, rating
 from tests.scraping.rounds import finished, goals, whole
+from tests.scraping.scripted_lineups import ScriptedAdapter, engine_parsing, figures_of, rating
 from victoryline.lib.times import as_utc_iso
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
 
 @pytest.fixture(autouse=True)
-def told_adapter(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
+def scripted_adapter(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
     monkeypatch.setitem(ADAPTERS, "sofascore", ScriptedAdapter())
     monkeypatch.setattr(policies, "current", lambda: POLICIES)
-    settings.MATCH_LOG_DIR = tmp_path
+    settings.STORAGE_DIR = tmp_path
 
 
 @pytest.fixture
@@ -70,13 +71,13 @@ def make_source_match() -> Match:
 
 
 def end(ref: MatchRef, clock: Clock, **fields: Any) -> None:
-    """The poll that finds the match ended."""
+    """Polls the match with its final state."""
     clock.forward(5)
     read(ref, whole("77", finished(**fields)).model_copy(update={"captured_at": clock.now}))
 
 
 def do_all(ref: MatchRef, *, figures: bool = True, outcome: Any = None) -> list[str]:
-    """Do the tasks that are open, as a worker would; which they were."""
+    """Executes the open tasks as a worker does; returns their resources."""
     open_tasks = ScrapeTask.objects.filter(state=TaskState.PENDING).order_by("pk")
     done = list(open_tasks.values_list("pk", "resource"))
     reported = figures_of(ref, rating()) if figures else figures_of(ref)
@@ -102,7 +103,7 @@ def the_match() -> Match:
 class TestLastReading:
     def test_reads_everything_once_more_and_checks_it(self, clock: Clock) -> None:
         ref = live_football(clock)
-        assert settle_ended_matches(clock.now) == 0, "it is not over"
+        assert settle_ended_matches(clock.now) == 0, "the match has not ended"
         end(ref, clock)
         settled: list[int] = []
         match_settled.connect(lambda match_id, **_: settled.append(match_id), weak=False, dispatch_uid="t")
@@ -213,7 +214,7 @@ class TestMissingParts:
         lineups.store_figures(figures_of(ref, rating()), ref_id=ref.pk)
         assert write_match_logs(clock.now) == 1
         alert.refresh_from_db()
-        assert alert.closed_at is not None, "a later reading brought it"
+        assert alert.closed_at is not None, "a later reading had it"
         match_incomplete.disconnect(dispatch_uid="t")
 
     @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ class TestMissingParts:
         spoil(match)
         assert endings.missing_parts(endings.check(match)) == missing
 
-    def test_cricket_wants_its_innings(self, clock: Clock) -> None:
+    def test_cricket_requires_innings(self, clock: Clock) -> None:
         ref = make_ref(now=NOW)
         read(ref, payload_of(ref, chasing(188, status=Status.COMPLETED, result="won"), events=balls(1, 2)))
         assert "score" not in endings.missing_parts(endings.check(the_match()))
@@ -266,7 +267,7 @@ class TestMissingParts:
 
 @pytest.mark.requirement("EC-3")
 class TestRemovedMatch:
-    def test_is_over_where_its_only_source_removed_it(self, clock: Clock) -> None:
+    def test_ends_if_its_only_source_removed_it(self, clock: Clock) -> None:
         ref = live_football(clock)
         for _ in range(2):
             attempt(ref, clock, Gone("410", http_status=410))
@@ -308,7 +309,7 @@ def settled_match(clock: Clock) -> MatchRef:
 
 
 def record(tmp_path: Path) -> dict[str, Any]:
-    return json.loads(gzip.decompress((tmp_path / MatchArchive.objects.get().file).read_bytes()))
+    return json.loads(gzip.decompress((tmp_path / "match_logs" / MatchArchive.objects.get().file).read_bytes()))
 
 
 @pytest.mark.requirement("EC-3")
@@ -317,13 +318,14 @@ class TestMatchLog:
         settled_match(clock)
         assert write_match_logs(clock.now) == 1
         row, found = MatchArchive.objects.get(), record(tmp_path)
-        [file] = (tmp_path / f"{the_match().pk}").iterdir()
+        [file] = (tmp_path / "match_logs" / the_match().key).iterdir()
         content = file.read_bytes()
         assert (row.sha256, row.size_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
         assert found["match"]["payload"]["result"] == "Draw 1-1"
         assert [ref["source_event_id"] for ref in found["refs"]] == ["77"]
         assert [one["sequence"] for one in found["snapshots"]] == [1, 2]
         assert "captured_at" in found["snapshots"][0]
+        assert {row["match_id"] for name in ("snapshots", "events", "refs") for row in found[name]} == {the_match().key}
         assert len(found["events"]) == len(goals("77"))
         assert {task["resource"] for task in found["tasks"]} == {"scorecard", "full", "figures"}
         assert found["scrapers"][0]["total_updates"] == 1
@@ -336,7 +338,7 @@ class TestMatchLog:
         clock.now = later(600)
         end(ref, clock, result="Draw 1-1 (corrected)")
         (tmp_path / "file").write_text("in the way")
-        settings.MATCH_LOG_DIR = tmp_path / "file"
+        settings.STORAGE_DIR = tmp_path / "file"
         asked = []
         for _ in range(5):
             clock.forward(60)
@@ -352,7 +354,7 @@ class TestMatchLog:
         Match.objects.filter(pk=poison.pk).update(final_checks={"checked_at": "-"}, payload={"innings": 3})
         monkeypatch.setattr(endings, "check", _refusing(endings.check, poison.pk))
         assert write_match_logs(clock.now) == 1
-        assert "could not be made" in caplog.text
+        assert "could not be written" in caplog.text
 
     def test_is_written_once_and_again_after_a_correction(self, clock: Clock, tmp_path: Path) -> None:
         ref = settled_match(clock)
@@ -384,7 +386,7 @@ class TestMatchLog:
         end(ref, clock, result="Draw 1-1 (corrected)")
         write_match_logs(clock.now + timedelta(seconds=1))
         assert [one["sequence"] for one in record(tmp_path)["snapshots"]] == [2, 3]
-        earlier = json.loads(gzip.decompress((tmp_path / first).read_bytes()))
+        earlier = json.loads(gzip.decompress((tmp_path / "match_logs" / first).read_bytes()))
         assert [one["sequence"] for one in earlier["snapshots"]] == [1, 2]
 
     def test_holds_no_secrets(self, clock: Clock, tmp_path: Path) -> None:
@@ -397,7 +399,9 @@ class TestMatchLog:
         assert "abc12345" not in text
         assert "abcdefgh12345678" not in text
 
-    def test_is_capped_and_says_so(self, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_and_names_what_was_cut(
+        self, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         settled_match(clock)
         monkeypatch.setattr(match_logs, "MAX_BYTES", 3000)
         write_match_logs(clock.now)
@@ -408,7 +412,7 @@ class TestMatchLog:
     ) -> None:
         settled_match(clock)
         (tmp_path / "file").write_text("not a folder")
-        settings.MATCH_LOG_DIR = tmp_path / "file"
+        settings.STORAGE_DIR = tmp_path / "file"
         with caplog.at_level(logging.WARNING):
             assert write_match_logs(clock.now) == 0
         assert "could not be written" in caplog.text
@@ -424,13 +428,13 @@ class TestMatchLog:
         late = clock.now + timedelta(days=91)
         with django_capture_on_commit_callbacks(execute=True):
             assert (rule.outstanding(late), rule.step(late)) == (1, 1)
-        assert (MatchArchive.objects.count(), list(tmp_path.iterdir())) == (0, [])
+        assert (MatchArchive.objects.count(), list((tmp_path / "match_logs").iterdir())) == (0, [])
 
     def test_a_file_that_was_changed_is_not_shown(self, clock: Clock, tmp_path: Path) -> None:
         settled_match(clock)
         write_match_logs(clock.now)
         row = MatchArchive.objects.get()
-        (tmp_path / row.file).write_bytes(b"something else")
+        (tmp_path / "match_logs" / row.file).write_bytes(b"something else")
         assert match_logs.content_of(row) is None
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,7 +85,7 @@ def test_without_rules_all_matches_are_equal() -> None:
     st.text(max_size=60), st.text(max_size=60), st.text(max_size=30), st.sampled_from(["cricket", "football", "chess"])
 )
 def test_any_text_has_an_importance(title: str, series: str, team: str, sport: str) -> None:
-    """Titles come from outside, and so do teams."""
+    """Titles and team names come from outside."""
     match = named(title, sport=sport, round=title, series=series, team_a=team, team_b=title)
     assert importance_by_rules(match, OURS) in Importance
 
@@ -98,10 +97,10 @@ def restart() -> None:
 
 @pytest.fixture
 def rules_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The rules of this test: matches of Kenya matter."""
+    """Rules in which matches of Kenya are important."""
     file = tmp_path / "rules.yaml"
     file.write_text("high: {teams: {cricket: [Kenya]}}", encoding="utf-8")
-    monkeypatch.setattr(settings, "CONFIG", settings.CONFIG.model_copy(update={"importance_file": file}))
+    monkeypatch.setattr(importance, "path", lambda: file)
     restart()
     yield file
     restart()
@@ -124,16 +123,16 @@ class TestFile:
         rules_file.write_text(text, encoding="utf-8")
         with pytest.raises(ImportanceFileError, match=says):
             importance.read(rules_file)
-        (error,) = checks.importance_can_be_judged()
-        assert (error.id, says in error.msg, "IMPORTANCE_FILE" in str(error.hint)) == ("scraping.E002", True, True)
+        (error,) = checks.check_importance_rules()
+        assert (error.id, says in error.msg, str(rules_file) in str(error.hint)) == ("scraping.E002", True, True)
         assert "pydantic" not in error.msg
 
     def test_one_that_is_not_there_is_an_error(self, rules_file: Path) -> None:
         rules_file.unlink()
-        assert [error.id for error in checks.importance_can_be_judged()] == ["scraping.E002"]
+        assert [error.id for error in checks.check_importance_rules()] == ["scraping.E002"]
 
     def test_a_valid_one_is_no_error(self, rules_file: Path) -> None:
-        assert checks.importance_can_be_judged() == []
+        assert checks.check_importance_rules() == []
 
     def test_an_empty_one_has_no_rules(self, rules_file: Path) -> None:
         rules_file.write_text("# later\n", encoding="utf-8")

@@ -1,14 +1,16 @@
-"""A payload is written: sequence, events, corrections, gaps, scraper, next poll time."""
+"""Ingest of payloads: sequence, events, corrections, gaps, scraper, next poll time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
 
+from monitoring.invariants import CheckContext
+from monitoring.invariants.data import readings_ahead
 from scraping import journal
 from scraping.errors import PayloadRejected
 from scraping.matches import ingest, late_updates, lifecycle
@@ -24,12 +26,21 @@ from scraping.models import (
     Snapshot,
     TaskState,
 )
-from scraping.payloads import Innings, Phase, Resource, SideScore, Status, Team, Teams, Toss
+from scraping.payloads import Event, Innings, Integrity, Payload, Phase, Resource, SideScore, Status, Team, Teams, Toss
 from scraping.payloads import Score as ScoreOf
+from scraping.scheduler import other_tasks
 from tests.factories import NOW, cricket_state, football_state, make_ref, make_source, make_unread_match
-from tests.scraping.builders import ball, balls, chasing, later, new_claim, payload_of, read
+from tests.scraping.builders import ball, balls, chasing, claimed, later, new_claim, payload_of, read
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
+
+
+def next_poll(ref: MatchRef, payload: Payload) -> datetime:
+    """Returns the next poll time after a poll that brought this payload."""
+    read(ref, payload)
+    at = MatchRef.objects.get(pk=ref.pk).next_poll_at
+    assert at is not None
+    return at
 
 
 @pytest.fixture
@@ -63,6 +74,20 @@ class TestFirstReading:
             "timestamp": "2026-01-10T12:00:00.000Z",
         }
 
+    @pytest.mark.requirement("FS-8")
+    def test_stores_the_envelope_with_its_integrity(self, ref: MatchRef) -> None:
+        integrity = Integrity(missing_fields=("venue",), null_field_rate=0.1)
+        sent = payload_of(ref).model_copy(update={"payload_schema": "crex.v2", "integrity": integrity})
+        read(ref, sent)
+        assert MatchRef.objects.get(pk=ref.pk).envelope == {
+            "source": "crex",
+            "schema_version": "crex.v2",
+            "captured_at": sent.captured_at.isoformat(),
+            "source_event_id": ref.source_event_id,
+            "normalized": sent.normalized(),
+            "integrity": {"missing_fields": ["venue"], "null_field_rate": 0.1, "fallback_selectors": []},
+        }
+
     def test_fills_the_columns_that_lists_are_filtered_by(self, ref: MatchRef) -> None:
         start = NOW - timedelta(hours=1)
         read(ref, payload_of(ref, cricket_state(start_time=start)))
@@ -90,6 +115,47 @@ class TestUnchanged:
         read(ref, payload_of(ref, at=later(5)))
         read(ref, payload_of(ref, at=later(3)), at=later(6))
         assert match_of(ref).last_scraper_update == later(5)
+
+
+@pytest.mark.requirement("FR-013")
+class TestWithoutEvents:
+    """The source's list of events could not be read, its score could."""
+
+    @staticmethod
+    def lacking(ref: MatchRef, runs: int, at: float, **fields: Any) -> Payload:
+        missing = Integrity(missing_fields=("events",), null_field_rate=0.1)
+        return payload_of(ref, chasing(runs), at=later(at), integrity=missing, **fields)
+
+    def test_the_state_is_updated_and_the_age_is_that_of_the_events(
+        self, ref: MatchRef, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        read(ref, payload_of(ref, chasing(95), events=balls(1, 2)))
+        for seconds in (3, 6):
+            read(ref, self.lacking(ref, 95 + seconds, seconds))
+            assert match_of(ref).payload["innings"][1]["runs"] == 95 + seconds
+            assert match_of(ref).last_scraper_update == NOW
+            assert Scraper.objects.get().last_update_time == NOW
+        assert caplog.text.count("could not be read") == 1
+        assert list(readings_ahead(CheckContext(later(6)))) == []
+        read(ref, payload_of(ref, chasing(110), at=later(9), events=balls(1, 2, 3)))
+        assert match_of(ref).last_scraper_update == later(9)
+        assert Scraper.objects.get().last_update_time == later(9)
+
+    def test_without_a_token_the_public_score_counts(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95), events=balls(1, 2)))
+        read(ref, self.lacking(ref, 96, 3, is_partial_state=True))
+        assert match_of(ref).last_scraper_update == later(3)
+
+    def test_a_source_without_lists_of_events_is_as_old_as_its_score(self, ref: MatchRef) -> None:
+        for seconds in (0, 3):
+            read(ref, self.lacking(ref, 95 + seconds, seconds))
+        assert match_of(ref).last_scraper_update == later(3)
+
+    def test_the_same_list_afterwards_changes_nothing(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95), events=balls(1, 2)))
+        read(ref, self.lacking(ref, 95, 3))
+        assert not read(ref, payload_of(ref, chasing(95), at=later(6), events=balls(1, 2))).is_changed
+        assert feed(ref) == [("2-1", "add", 1), ("2-2", "add", 1)]
 
 
 class TestChanged:
@@ -155,7 +221,7 @@ class TestEvents:
     def test_a_retraction_is_written_once(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, events=balls(1, 2), events_are_complete=True))
         for poll in range(1, 4):
-            events = (ball(1, runs=poll),)  # the list changes, so that it is looked at
+            events = (ball(1, runs=poll),)  # the list changes, so that it is compared
             read(ref, payload_of(ref, at=later(3 * poll), events=events, events_are_complete=True))
         assert [action for id_, action, _ in feed(ref) if id_ == "2-2"] == ["add", "retract"]
 
@@ -215,13 +281,13 @@ class TestScoreRegression:
 
     def test_the_next_poll_comes_early(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
-        assert read(ref, payload_of(ref, chasing(94), at=later(3))).next_poll_at == later(3 + 1.25)
+        assert next_poll(ref, payload_of(ref, chasing(94), at=later(3))) == later(3 + 1.25)
 
     def test_the_next_poll_respects_the_sources_interval(self, ref: MatchRef) -> None:
         ref.source.min_interval_seconds = 4
         ref.source.save()
         read(ref, payload_of(ref, chasing(95)))
-        assert read(ref, payload_of(ref, chasing(94), at=later(3))).next_poll_at == later(3 + 4)
+        assert next_poll(ref, payload_of(ref, chasing(94), at=later(3))) == later(3 + 4)
 
     def test_does_not_update_the_freshness(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
@@ -255,7 +321,7 @@ class TestScoreRegression:
 
 
 class TestPartialState:
-    """What the page's markup alone shows: short names, no venue, perhaps no score."""
+    """A state read from the page's markup: short names, no venue, perhaps no score."""
 
     @staticmethod
     def seen(**fields: Any) -> Any:
@@ -329,7 +395,7 @@ class TestOneTransaction:
         return tuple(table._default_manager.count() for table in (Snapshot, MatchEvent, Scraper))
 
     def test_a_crash_anywhere_leaves_nothing(self, ref: MatchRef) -> None:
-        """Before each single statement of the transaction in turn, until one run needs no more statements."""
+        """Crashes before each statement of the transaction in turn, until a run reaches the end."""
         claim = new_claim(ref)
         before = (self.count(), Match.objects.values().get(), MatchRef.objects.values().get(), self.task(claim))
         statements = 0
@@ -420,7 +486,7 @@ class TestGaps:
         assert match_of(ref).sequence == 1
 
     def test_a_source_with_a_short_list_is_read_again(self, ref: MatchRef) -> None:
-        """The same half of what it lists, each time: nothing in it tells that there is more."""
+        """The source returns the same half of its list each time, without a sign that it is incomplete."""
         read(ref, payload_of(ref, events=balls(2, 4, 6)))
         for number in range(1, late_updates.EMPTY_READS):
             self.fill(ref, 2, 4, 6, at=60 + 5 * number)
@@ -434,10 +500,114 @@ class TestGaps:
         assert self.marks(ref) == (1, 5)
 
 
+def over_end(number: int, **fields: Any) -> Event:
+    """The end of this over, as a list has it that numbers deliveries only."""
+    return Event(id=f"2-o{number}", kind="over_complete", innings=2, over=str(number), is_critical=False, **fields)
+
+
+class TestOmissions:
+    """A list that omits known events may omit unknown ones too, also those without a number."""
+
+    def marks(self, ref: MatchRef) -> tuple[int, int]:
+        return MatchRef.objects.values_list("events_through", "events_seen").get(pk=ref.pk)
+
+    def poll(self, ref: MatchRef, *events: Event, at: float) -> tuple[int, int]:
+        read(ref, payload_of(ref, at=later(at), events=events))
+        return self.marks(ref)
+
+    def fill(self, ref: MatchRef, *events: Event, at: float) -> Any:
+        waiting = ScrapeTask.objects.filter(resource=Resource.COMMENTARY, state=TaskState.PENDING).first()
+        asked = {"at": later(at), "resource": Resource.COMMENTARY}
+        claim = claimed(waiting.pk, at=later(at)) if waiting else new_claim(ref, **asked)
+        with journal.finishing(claim, now=later(at)):
+            return late_updates.add_events(events, ref_id=ref.pk, now=later(at))
+
+    @staticmethod
+    def whole(last: int) -> list[Event]:
+        """Every event up to this ball, in order, each with its time."""
+        listed: list[Event] = []
+        for number in range(1, last + 1):
+            listed.append(ball(number, happened_at=later(30 * number)))
+            if number % 6 == 0:
+                listed.append(over_end(number // 6, happened_at=later(30 * number + 5)))
+        return listed
+
+    @pytest.mark.parametrize("has_times", [True, False])
+    def test_an_end_of_over_that_is_omitted_opens_a_gap_which_is_filled(self, ref: MatchRef, has_times: bool) -> None:
+        listed = self.whole(8)
+        if not has_times:
+            listed = [one.model_copy(update={"happened_at": None}) for one in listed]
+        assert self.poll(ref, *listed, at=0) == (8, 8)
+        without = [one for one in listed if one.ordinal] + [ball(9, happened_at=later(270) if has_times else None)]
+        assert self.poll(ref, *without, at=3) == (8, 9)
+        assert other_tasks.open_gap_tasks(later(4)) == 1
+        assert not self.fill(ref, *without, at=5)
+        assert self.marks(ref) == (8, 9)
+        self.fill(ref, *listed, ball(9, happened_at=later(270) if has_times else None), at=10)
+        assert self.marks(ref) == (9, 9)
+
+    @pytest.mark.parametrize(
+        ("what", "omitted", "expected"),
+        [
+            ("a ball", "2-3", 8),
+            ("an end of over", "2-o1", 8),
+            ("the oldest: the list begins later", "2-1", 9),
+            ("an end after the last ball of the list", "2-o2", 9),
+        ],
+    )
+    def test_only_the_part_that_a_list_covers_counts(
+        self, ref: MatchRef, what: str, omitted: str, expected: int
+    ) -> None:
+        self.poll(ref, *self.whole(8), over_end(2, happened_at=later(1000)), at=0)
+        listed = [one for one in self.whole(9) if one.id != omitted]
+        assert self.poll(ref, *listed, at=3)[0] == expected
+
+    def test_what_belongs_to_a_listed_ball_needs_no_row_of_its_own(self, ref: MatchRef) -> None:
+        """Another page of the source gives the end of the over with its ball, this one gives balls only."""
+        first = [*balls(1, 2, 3), ball(2, id="2-2:w", ordinal=None, kind="dismissal")]
+        self.poll(ref, *first, at=0)
+        assert self.poll(ref, *balls(1, 2, 3, 4), at=3) == (4, 4)
+
+    def test_a_retracted_event_is_not_missed(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, events=self.whole(8), events_are_complete=True))
+        listed = [one for one in self.whole(8) if one.id != "2-o1"]
+        read(ref, payload_of(ref, at=later(3), events=listed, events_are_complete=True))
+        assert self.poll(ref, *(one for one in self.whole(9) if one.id != "2-o1"), at=6) == (9, 9)
+
+    def test_half_of_the_list_for_a_while_loses_nothing(self, ref: MatchRef) -> None:
+        """Twenty rows a page, every second one dropped, for longer than the tasks keep looking."""
+        now, size = 0.0, 20
+        self.poll(ref, *self.whole(24), at=now)
+        for last in range(26, 74, 2):
+            now += 5
+            page = self.whole(last)[-size:][::-2]
+            assert self.poll(ref, *page, at=now)[1] >= last - 1
+            if MatchRef.objects.get(pk=ref.pk).has_gap:
+                self.fill(ref, *self.whole(last)[::-2], at=now + 1)
+        assert self.poll(ref, *self.whole(80)[-size:], at=now + 5) == (24, 80)
+        self.fill(ref, *self.whole(80)[20:], at=now + 6)
+        assert self.marks(ref) == (80, 80)
+        stored = set(MatchEvent.objects.values_list("event_id", flat=True))
+        assert stored == {one.id for one in self.whole(80)}
+
+    def test_a_source_that_always_omits_some_is_not_read_again_for_each_ball(self, ref: MatchRef) -> None:
+        """Its polls give balls only, its older pages the ends of overs too: after some tasks that is its way."""
+        self.poll(ref, *self.whole(13), at=0)
+        tasks = 0
+        for last in range(14, 60):
+            listed = [one for one in self.whole(last)[-12:] if one.ordinal]
+            self.poll(ref, *listed, at=30 * last)
+            if MatchRef.objects.get(pk=ref.pk).has_gap:
+                tasks += 1
+                self.fill(ref, *self.whole(last), at=30 * last + 5)
+            assert self.marks(ref) == (last, last)
+        assert late_updates.EMPTY_READS <= tasks <= 15
+
+
 class TestTwoSources:
     @pytest.fixture
     def other(self, ref: MatchRef) -> MatchRef:
-        """The same match at a source that is believed less."""
+        """The same match at a source with less weight."""
         light = make_source("cricinfo", precedence_weight=10)
         return make_ref(ref.match, source=light, captured_at=None)
 
@@ -544,7 +714,7 @@ class TestRemovedMatch:
         with transaction.atomic():
             late_updates.close_removed(ref.pk, now=later(10))
         assert MatchRef.objects.get().next_poll_at == later(10 + 300)
-        assert match_of(ref).status == Status.ABANDONED  # it was never seen to begin
+        assert match_of(ref).status == Status.ABANDONED  # no reading had its start
 
     def test_a_match_that_is_listed_again_continues(self, ref: MatchRef) -> None:
         read(ref, payload_of(ref, chasing(95)))
@@ -560,7 +730,7 @@ class TestNextPoll:
     def poll(self, ref: MatchRef, number: int, runs: int, phase: Phase = Phase.PLAY) -> float:
         at = later(40 * number)
         state = chasing(runs).model_copy(update={"phase": phase})
-        return (read(ref, payload_of(ref, state, at=at)).next_poll_at - at).total_seconds()
+        return (next_poll(ref, payload_of(ref, state, at=at)) - at).total_seconds()
 
     def test_in_play(self, ref: MatchRef) -> None:
         assert self.poll(ref, 0, 95) == 2.5
@@ -581,4 +751,4 @@ class TestNextPoll:
 
     def test_football_has_the_same_intervals(self) -> None:
         football = make_ref(make_unread_match(sport="football"), source="sofascore", captured_at=None)
-        assert read(football, payload_of(football, football_state())).next_poll_at == later(2.5)
+        assert next_poll(football, payload_of(football, football_state())) == later(2.5)

@@ -37,12 +37,12 @@ from scraping.reading.reader import Reader, Target
 from scraping.readings import RefInfo, Request, Site
 from scraping.scheduler.other_tasks import open_lineup_tasks
 from scraping.sources import ADAPTERS
-from scraping.sources.sofascore import SofascoreAdapter
+from scraping.sources.sofascore.adapter import SofascoreAdapter
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, football_state, make_match, make_ref
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import POLICIES, later, open_task
-from tests.scraping.people import (
+from tests.scraping.scripted_lineups import (
     ScriptedAdapter,
     engine_parsing,
     figures_of,
@@ -61,7 +61,7 @@ WINDOW = timedelta(hours=72)
 
 
 @pytest.fixture(autouse=True)
-def told_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+def scripted_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ADAPTERS, "sofascore", ScriptedAdapter())
     monkeypatch.setattr(policies, "current", lambda: POLICIES)
 
@@ -268,7 +268,7 @@ class TestTask:
         scrape([task_id], engine_parsing(wrong))
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.error_class, Lineup.objects.count()) == ("drift", 0)
-        assert "was given other" in task.reason
+        assert "received other" in task.reason
 
     def test_figures_too(self, clock: Clock) -> None:
         ref = ended()
@@ -291,7 +291,7 @@ def _never_run(coroutine: object) -> object:
 
 
 class TestSchedule:
-    """The closer the start, the oftener."""
+    """Reads become more frequent as the start comes closer."""
 
     @pytest.mark.parametrize(
         ("left", "wait"),
@@ -329,7 +329,7 @@ class TestSchedule:
 
     @pytest.mark.parametrize("minutes", [-90, -30, -3, 10, 80 * 60])
     def test_a_source_with_another_start_is_not_read_for_ever(self, minutes: int) -> None:
-        """The match starts when the heavier source says so, and this one's line-ups are confirmed an hour before."""
+        """The start of the heavier source counts; this source confirms its line-ups an hour before its own."""
         ref = upcoming()
         kickoff = KICKOFF + timedelta(minutes=minutes)
         reads, at = 0, KICKOFF - timedelta(minutes=60)
@@ -364,7 +364,7 @@ class TestScheduler:
             pytest.param({"lineups_read_at": later(-60), "lineups_at": None}, 1, id="the start was moved away"),
             pytest.param({"lineups_read_at": NOW, "lineups_at": later(3 * HOUR)}, 1, id="the start was moved closer"),
             pytest.param({"is_watched": False}, 0, id="not watched"),
-            pytest.param({"gone_at": NOW}, 0, id="its source has it no more"),
+            pytest.param({"gone_at": NOW}, 0, id="removed at its source"),
         ],
     )
     def test_when_they_are_due(self, fields: dict[str, Any], expected: int) -> None:
@@ -398,7 +398,7 @@ class TestScheduler:
 
 @pytest.mark.requirement("FS-1", "FS-19")
 def test_sofascore_from_the_guess_to_the_ratings() -> None:
-    """The simulated site's own answers: nothing, a guess, the confirmed eleven, the ratings; each in its place."""
+    """The simulated site has no line-ups, predicted, confirmed, then rated ones; each is stored as its type."""
     site, adapter = SofaSite(programme="only:sofascore:2", seed=7), SofascoreAdapter()
     game = site.simulation.programme.match(site.simulation.programme.slots[0], 3, "sofascore")
     kickoff = datetime.fromtimestamp(site.simulation.start_wall(game), tz=UTC)
@@ -411,7 +411,7 @@ def test_sofascore_from_the_guess_to_the_ratings() -> None:
         assert stored.snapshot_type is SnapshotType.PRE_MATCH
         row = rows().get("team_a")
         known.append((row.is_confirmed, row.xi_missing) if row else None)
-    assert known == [None, (False, False), (True, False)], "nothing, a guess, certainty"
+    assert known == [None, (False, False), (True, False)], "none, predicted, confirmed"
     before = set(LineupPlayer.objects.values_list("player_id_ext", flat=True))
     site.move_to(game, game.script.ends_at + 1)
     Match.objects.update(status=Status.COMPLETED)

@@ -1,4 +1,4 @@
-"""One match at two sources: found, merged without loss and without duplicates, or left to an operator."""
+"""One match at two sources: found, merged without loss or duplicates, or left to an operator."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class TestDiscovery:
         assert not PairingReview.objects.exists()
 
     def test_a_match_that_was_merged_meanwhile_gets_no_ref(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The list was compared with what was there when it began to be written."""
+        """The list was compared with the matches from before its write began."""
         first, second = pair()
         stale = pairing.Finder(make_source("sofascore"), "cricket", now=NOW)
         stale.known = Candidates(one for one in stale.known.all if one.match_id == second.pk)
@@ -163,7 +163,7 @@ class TestDiscovery:
 
 
 def pair(*, is_crossed: bool = False) -> tuple[Match, Match]:
-    """India against Australia, read at crex (as match 1) and at espn (as match 2)."""
+    """Creates India against Australia at crex (match 1) and at espn (match 2)."""
     state = cricket_state()
     first = make_match(state=state)
     make_ref(first, source="crex", payload=first.payload)
@@ -207,7 +207,7 @@ class TestSweep:
         assert Match.objects.filter(merged_into=None).count() == 2
 
     def test_keeps_apart_also_after_one_of_them_was_merged(self) -> None:
-        """Three of India against Australia; a person has said of two of them that they are two."""
+        """Three matches of India against Australia; an operator has called two of them different."""
         first, second = pair()
         third = make_match(state=cricket_state())
         make_ref(third, source="sofascore", payload=third.payload)
@@ -223,7 +223,7 @@ class TestSweep:
 
     def test_a_pair_that_cannot_be_merged_does_not_stop_the_others(self, caplog: Any) -> None:
         first, second = pair()
-        Snapshot.objects.filter(match=first).update(sequence=2)  # the place of the one that joining will write
+        Snapshot.objects.filter(match=first).update(sequence=2)  # the unique key of the row that merging will write
         Match.objects.filter(pk=second.pk).update(payload=second.payload | {"venue": "Perth"})
         MatchRef.objects.filter(match=second).update(payload=second.payload | {"venue": "Perth"})
         fine = [make_match(state=football_state()) for _ in range(2)]
@@ -258,7 +258,7 @@ class TestMerge:
         assert MatchEvent.objects.filter(match=first).count() == 6
         served, _ = page_of_events(first.pk, since=0, limit=100)
         assert sorted(event.slot for event in served) == ["b:2:12:1", "b:2:12:2", "b:2:12:3", "b:2:12:4"]
-        # Whoever follows the match gets what is new to it, though it was stored long ago.
+        # A consumer of the feed gets events that are new to this match, even if they were stored long ago.
         fresh, _ = page_of_events(first.pk, since=newest, limit=100)
         assert [event.slot for event in fresh] == ["b:2:12:4"]
 
@@ -366,17 +366,17 @@ class TestMerge:
             pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
 
     def test_is_logged_and_signalled(self, django_capture_on_commit_callbacks: Any) -> None:
-        heard: list[dict[str, Any]] = []
+        received: list[dict[str, Any]] = []
 
         def listen(sender: object, **announced: Any) -> None:
-            heard.append(announced)
+            received.append(announced)
 
         matches_joined.connect(listen)
         first, second = pair()
         with django_capture_on_commit_callbacks(execute=True):
             pairing.merge(first.pk, second.pk, actor="ann", now=NOW)
         matches_joined.disconnect(listen)
-        assert [(one["match_id"], one["gone_id"], one["actor"]) for one in heard] == [(first.pk, second.pk, "ann")]
+        assert [(one["match_id"], one["gone_id"], one["actor"]) for one in received] == [(first.pk, second.pk, "ann")]
 
     def test_the_invariants_hold(self) -> None:
         refs = [

@@ -1,4 +1,4 @@
-"""Is a match at one source the same as a match at another? Names, starts and series, with the traps of each."""
+"""The comparison of matches of two sources by names, starts and series."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALIASES = {
 
 
 def team(text: str) -> names.TeamName:
-    """ "India/IND": a name and its short form."""
+    """Parses "India/IND", a name and its short form."""
     name, _, short = text.partition("/")
     return names.team(name, short, ALIASES)
 

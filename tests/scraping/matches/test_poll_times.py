@@ -74,7 +74,16 @@ class TestWatching:
         ref = make_ref(source=make_source(key="pushed"), is_watched=False, next_poll_at=None)
         poll_times.set_next_poll(ref, NOW)
         assert ref.next_poll_at is None
-        assert poll_times.first_poll(ref.source, NOW) == {"is_watched": False, "next_poll_at": None}
+        assert poll_times.first_poll(ref.source, NOW) == {
+            "is_watched": False,
+            "next_poll_at": None,
+            "watch_at": None,
+        }
+
+    def test_a_reading_for_a_job_does_not_plan_polls_of_a_match_that_is_not_watched(self) -> None:
+        ref = make_ref(is_watched=False, next_poll_at=None)
+        poll_times.set_next_poll(ref, NOW)
+        assert ref.next_poll_at is None
 
 
 def test_no_other_module_writes_next_poll_times() -> None:

@@ -19,7 +19,7 @@ CREX, ESPN, SOFA = ("crex", 100), ("espn", 80), ("sofascore", 60)
 
 
 def cricket(runs: int = 95, wickets: int = 3, **fields: Any) -> dict[str, Any]:
-    """India 187/5, Australia at the bat."""
+    """Returns a state: India 187/5, Australia batting."""
     state = cricket_state(**fields).model_dump(mode="json")
     state["innings"][1] |= {"runs": runs, "wickets": wickets}
     state["score"]["team_b"] |= {"runs": runs, "wickets": wickets}
@@ -75,7 +75,7 @@ class TestChosenSource:
     @pytest.mark.parametrize(
         ("what", "silent_for", "late_runs", "runs"),
         [
-            ("the one that is heard is late", 60, 85, 90),
+            ("the reporting one is late", 60, 85, 90),
             ("it has caught up", 60, 90, 90),
             ("it is ahead", 60, 91, 91),
             ("the other one is gone for good", 121, 85, 85),
@@ -102,7 +102,7 @@ class TestChosenSource:
             ("the heavier one has ended it", [(CREX, "completed", 0), (ESPN, "live", 0)], "completed"),
             ("an end does not grow old", [(CREX, "completed", 600), (ESPN, "live", 0)], "completed"),
             ("nor does being called off", [(CREX, "abandoned", 600), (ESPN, "live", 0)], "abandoned"),
-            ("the live one was not heard of since", [(CREX, "live", 60), (ESPN, "completed", 0)], "completed"),
+            ("the live one has no later reading", [(CREX, "live", 60), (ESPN, "completed", 0)], "completed"),
         ],
     )
     def test_the_end_of_a_match(self, what: str, views: list[tuple[Any, str, float]], status: str) -> None:
@@ -145,7 +145,7 @@ class TestChosenSource:
 
 
 class TestStartMissedByTheHeavierSource:
-    """It would keep the match upcoming for ever."""
+    """Guards against a match that stays upcoming for ever."""
 
     @pytest.mark.parametrize(
         ("heavy", "late", "light", "status"),
@@ -156,7 +156,7 @@ class TestStartMissedByTheHeavierSource:
             pytest.param({}, 600, {"status": "completed"}, "completed", id="even more so at the end"),
             pytest.param({}, 600, {"status": "upcoming"}, "upcoming", id="no source has play"),
             pytest.param({"phase": "postponed"}, 600, {}, "upcoming", id="it was put off"),
-            pytest.param({"start_time": None}, 600, {}, "upcoming", id="it says no time"),
+            pytest.param({"start_time": None}, 600, {}, "upcoming", id="without a start time"),
         ],
     )
     def test_is_accepted_when_its_own_start_time_has_passed(
@@ -171,11 +171,11 @@ class TestStartMissedByTheHeavierSource:
         waiting = cricket(0, 0) | {"status": "upcoming", "start_time": (NOW - timedelta(hours=1)).isoformat()}
         views = [view(CREX, waiting), view(ESPN, cricket(96) | {"status": "live"}, age=60)]
         assert reconcile(views, known=waiting).state["status"] == "upcoming"
-        assert reconcile(views, known=cricket(96)).state["status"] == "live", "but what has begun has begun"
+        assert reconcile(views, known=cricket(96)).state["status"] == "live", "a match that has begun stays begun"
 
 
 class TestEndMissedByTheHeavierSource:
-    """It would keep the match live for ever: that site never got the result."""
+    """Guards against a match that stays live for ever because one site never got the result."""
 
     LIVE, ENDED = {"status": "live"}, {"status": "completed", "phase": "finished", "result": "Australia won"}
 
@@ -223,14 +223,14 @@ class TestEndMissedByTheHeavierSource:
         assert reconcile([stuck, ended], known=cricket(96) | self.ENDED).state["status"] == status
 
     @pytest.mark.parametrize(("third_runs", "status"), [(96, "completed"), (99, "live")])
-    def test_is_dropped_when_a_third_source_goes_on(self, third_runs: int, status: str) -> None:
+    def test_is_dropped_if_a_third_source_still_changes(self, third_runs: int, status: str) -> None:
         stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=0)
         third = view(ESPN, cricket(third_runs) | self.LIVE, unmoved_seconds=None)
         ended = view(SOFA, cricket(96) | self.ENDED, unmoved_seconds=0)
         merged = reconcile([stuck, third, ended], known=cricket(96) | self.ENDED)
         assert merged.state["status"] == status
 
-    def test_is_taken_as_a_whole_and_stays_a_conflict(self) -> None:
+    def test_is_accepted_as_a_whole_and_stays_a_conflict(self) -> None:
         stuck = view(CREX, cricket(96) | self.LIVE, unmoved_seconds=600)
         ended = view(ESPN, cricket(96) | self.ENDED, unmoved_seconds=600)
         merged = reconcile([stuck, ended], known=cricket(96))

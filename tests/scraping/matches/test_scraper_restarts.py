@@ -1,4 +1,4 @@
-"""EC-7: a match of five days has several scrapers. Each continues where the one before it stopped."""
+"""EC-7: each scraper of a long match continues where the previous one stopped."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TestQuietMoment:
             pytest.param(timedelta(hours=5, minutes=31), Phase.STUMPS, 0, 1, id="stumps"),
             pytest.param(timedelta(hours=5, minutes=31), Phase.RAIN, 0, 1, id="rain"),
             pytest.param(timedelta(hours=5, minutes=31), Phase.PLAY, 12, 1, id="nothing has changed for a while"),
-            pytest.param(timedelta(hours=6, seconds=1), Phase.PLAY, 0, 1, id="its time is up, whatever happens"),
+            pytest.param(timedelta(hours=6, seconds=1), Phase.PLAY, 0, 1, id="its lifetime is over"),
         ],
     )
     def test_is_waited_for_in_the_last_half_hour(
@@ -85,9 +85,9 @@ class Watch:
     def __init__(self, clock: Clock) -> None:
         self.clock, self.ref = clock, make_ref(now=NOW, payload={})
         self.problems: list[str] = []
-        scraper_took_over.connect(self._heard, weak=False, dispatch_uid="watch")
+        scraper_took_over.connect(self._on_first_reading, weak=False, dispatch_uid="watch")
 
-    def _heard(self, problems: str, **_: Any) -> None:
+    def _on_first_reading(self, problems: str, **_: Any) -> None:
         self.problems.append(problems)
 
     def read(self, runs: int, events: tuple[Event, ...], state: MatchState | None = None) -> None:
@@ -112,7 +112,7 @@ def watch(clock: Clock) -> Iterator[Watch]:
 class TestFirstReadingAfterARestart:
     @pytest.fixture
     def run_on_commit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """These tests run in one transaction: what waits for its end is done at once."""
+        """Runs callbacks for the commit at once, because these tests run in one transaction."""
         monkeypatch.setattr("scraping.matches.scrapers.transaction.on_commit", lambda done, **_: done())
 
     def test_continues_with_nothing_lost_and_nothing_twice(self, watch: Watch) -> None:
@@ -159,7 +159,7 @@ class TestFirstReadingAfterARestart:
         assert AuditEntry.objects.get(action_type="takeover").outcome == AuditOutcome.PARTIAL
 
     def test_five_days_of_changes_lose_no_ball(self, watch: Watch) -> None:
-        """One ball a reading, a fresh scraper after every second: twenty of them, as in a Test."""
+        """One ball per reading and a new scraper after every second reading, twenty in all."""
         for number in range(1, 41):
             watch.read(number, balls(*range(max(1, number - 5), number + 1)))
             if number % 2 == 0:
@@ -172,7 +172,7 @@ class TestFirstReadingAfterARestart:
 
 
 def test_a_lower_score_is_reported(clock: Clock) -> None:
-    """The state before is the newest one from before the new scraper began."""
+    """It is compared with the newest state from before the new scraper's start."""
     ref = make_ref(now=NOW, payload={})
     attempt(ref, clock, payload_of(ref, chasing(95), events=balls(1)))
     clock.forward(5)

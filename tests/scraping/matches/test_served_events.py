@@ -1,4 +1,4 @@
-"""One match at two sources: every event is served once, in the version of the heavier one, under an id that is kept."""
+"""One match at two sources: every event is served once, in the heavier source's version, under a stable id."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
 @pytest.fixture
 def heavy() -> MatchRef:
-    return _heard(make_ref(source=make_source("crex", precedence_weight=100)), NOW)
+    return read_at(make_ref(source=make_source("crex", precedence_weight=100)), NOW)
 
 
 @pytest.fixture
 def light(heavy: MatchRef) -> MatchRef:
-    return _heard(make_ref(heavy.match, source=make_source("espncricinfo", adapter="crex", precedence_weight=80)), NOW)
+    return read_at(make_ref(heavy.match, source=make_source("espncricinfo", adapter="crex", precedence_weight=80)), NOW)
 
 
-def _heard(ref: MatchRef, at: datetime) -> MatchRef:
+def read_at(ref: MatchRef, at: datetime) -> MatchRef:
     ref.captured_at = at
     ref.save(update_fields=("captured_at",))
     return ref
@@ -78,7 +78,7 @@ class TestOneEvent:
         changes = store(light, ball("b", 1), other=heavy)
         assert served(heavy) == [("a-3.1", 1, "add", 1)]
         assert (changes.added, changes.served) == (1, 0)
-        assert MatchEvent.objects.filter(match=heavy.match_id).count() == 2, "the other source's word is kept"
+        assert MatchEvent.objects.filter(match=heavy.match_id).count() == 2, "the other source's version is stored"
 
     def test_a_lighter_sources_mistake_is_not_served(self, heavy: MatchRef, light: MatchRef) -> None:
         store(heavy, ball("a", 1, runs=1), other=light)
@@ -129,12 +129,12 @@ class TestOneEvent:
         store(light, *(ball("b", index) for index in (1, 2, 3)), other=heavy)
         assert current_runs(heavy) == {"a-3.1": 1, "a-3.3": 1, "b-3.2": 1}
 
-    def test_versions_of_a_silent_heavier_source_stay_current_and_the_rest_comes_from_the_other(
+    def test_a_silent_heavier_source_keeps_its_versions_and_the_other_adds_the_rest(
         self, heavy: MatchRef, light: MatchRef
     ) -> None:
-        """After an outage of both the lighter one may be back first: it must not overwrite what was right."""
+        """After an outage of both the lighter source may return first: it must not overwrite correct versions."""
         store(heavy, ball("a", 1, runs=1), other=light)
-        _heard(light, later(120))
+        read_at(light, later(120))
         store(light, ball("b", 1, runs=4), ball("b", 2, runs=2), other=heavy, at=later(120))
         assert current_runs(heavy) == {"a-3.1": 1, "b-3.2": 2}
 
@@ -147,7 +147,7 @@ class TestOneEvent:
 
 
 class TestLaterChanges:
-    """The lighter one was faster, the heavier one agreed, and its word was not needed. It counts all the same."""
+    """The lighter source was faster and the heavier one agreed, so its version was not served. It still counts."""
 
     def test_a_retraction_by_the_lighter_is_not_served_while_the_heavier_lists_the_event(
         self, heavy: MatchRef, light: MatchRef
@@ -170,7 +170,7 @@ class TestLaterChanges:
     ) -> None:
         store(light, ball("b", 1), other=heavy)
         store(heavy, ball("a", 1), other=light)
-        _heard(light, later(600))
+        read_at(light, later(600))
         store(light, ball("b", 1, runs=6), other=heavy, at=later(600))
         assert current_runs(heavy) == {"b-3.1": 1}
 
@@ -180,7 +180,7 @@ class TestLaterChanges:
         assert current_runs(heavy) == {"a-3.1": 1}
 
     def test_an_event_that_moves_to_another_slot_keeps_its_id(self, heavy: MatchRef, light: MatchRef) -> None:
-        """Of two goals the first is taken back, so that the second is the first now."""
+        """The first of two goals is retracted, so the second one is now the first."""
 
         def goal(source: str, number: int, slot: int, runs: int) -> Event:
             return Event(id=f"{source}{number}", kind="goal", runs=runs, slot=event_keys.goal("team_a", slot))
@@ -198,10 +198,10 @@ class TestWithoutASlot:
     def test_an_event_served_while_the_heavier_was_silent_can_be_retracted(
         self, heavy: MatchRef, light: MatchRef
     ) -> None:
-        _heard(light, later(100))
+        read_at(light, later(100))
         store(light, ball("b", 1, slot=False), other=heavy, at=later(100), are_complete=True)
         assert current_runs(heavy) == {"b-3.1": 1}
-        _heard(heavy, later(105))
+        read_at(heavy, later(105))
         store(light, other=heavy, at=later(105), are_complete=True)
         assert current_runs(heavy) == {}
 

@@ -1,6 +1,6 @@
-"""One simulated match at several sites at once: late, under other names, with the sides exchanged. One match comes out.
+"""One simulated match at several sites: late, under other names, with swapped sides. The result is one match.
 
-Lists and pages are the stadium's, read by the adapters; from there on everything is as in a worker.
+Lists and pages are the stadium's, read by the adapters; the rest is done as in a worker.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def _documents(http: ClientSession, requests: tuple[Request, ...]) -> dict
 
 
 async def _read_all(moments: tuple[float, ...]) -> PayloadsBySite:
-    """What each site lists at noon, and what it says of each of those matches so many seconds later."""
+    """Returns each site's list at noon, and the readings of each listed match some seconds later."""
     clock = [NOON.timestamp()]
     config = StadiumConfig(port=0, pace=10.0, seed=7, programme="many:3")
     simulation = Simulation(config, wall_clock=lambda: clock[0])
@@ -84,7 +84,7 @@ def payloads_by_site() -> PayloadsBySite:
 
 @pytest.fixture
 def matches(payloads_by_site: PayloadsBySite) -> list[Match]:
-    """Listed, merged, and read in turn at all sites."""
+    """Matches that were listed, merged, and read in turn at all sites."""
     for site, rows in payloads_by_site.items():
         base = rows[0][0].url.partition(f"/{site}/")[0]
         source = make_source(site, sport="cricket", base_url=f"{base}/{site}", precedence_weight=SITES[site])

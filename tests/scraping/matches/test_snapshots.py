@@ -1,4 +1,4 @@
-"""DM-7: live data knows which scraper brought it, how long that took, and where it came from."""
+"""DM-7: a snapshot has its scraper, its latency and its data source."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ NONSENSE = "no match header found; tried .header, .team with .name"
 
 @pytest.mark.requirement("EC-1")
 class TestPolicy:
-    """Pure: a view and what happened in, a view out."""
+    """The pure policy: from a view and an outcome to a new view."""
 
     def nonsense(self, view: BreakerView, times: int = 1, task: str = "1") -> BreakerView:
         for _ in range(times):
@@ -90,7 +90,7 @@ def refs(db: None) -> list[MatchRef]:
 @pytest.mark.requirement("EC-1")
 class TestSource:
     def drift(self, refs: list[MatchRef], clock: Clock, times: int) -> None:
-        """So many readings that make no sense, of the matches in turn."""
+        """Makes readings that cannot be parsed, of the matches in turn."""
         for number in range(times):
             attempt(refs[number % len(refs)], clock, LayoutChanged(NONSENSE))
 

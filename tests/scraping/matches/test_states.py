@@ -119,7 +119,7 @@ class TestGoesBackwards:
     def test_table(self, what: str, before: Any, after: Any, expected: bool) -> None:
         assert goes_backwards(before, after) is expected
 
-    def test_equal_summaries_mean_the_same_score_whatever_the_clock(self) -> None:
+    def test_equal_summaries_mean_the_same_score_at_any_clock_time(self) -> None:
         assert progress_summary(football(1, 1, clock="67")) == progress_summary(football(1, 1, clock="68"))
         assert progress_summary(football(1, 1)) != progress_summary(football(1, 0))
         assert progress_summary(cricket((95, 3))) != progress_summary(cricket((94, 3)))

@@ -136,7 +136,7 @@ class TestHeavierSourceStuckOnLive:
         assert match_of(heavy).status == "live"
 
     def test_is_checked_though_both_readings_are_unchanged(self, heavy: MatchRef, light: MatchRef) -> None:
-        """Where both are read every few seconds, nothing else would make anybody compare them again."""
+        """Unchanged readings are not reconciled otherwise, so the end would never be compared again."""
         write(heavy, chasing(188))
         self.end(light, later(5))
         Match.objects.update(last_changed_at=later(-590))
@@ -146,7 +146,7 @@ class TestHeavierSourceStuckOnLive:
 
 class TestDisabledSource:
     def test_its_last_state_does_not_count(self, heavy: MatchRef, light: MatchRef) -> None:
-        """An end that only the heavier one has would be kept for ever."""
+        """Otherwise an end at the disabled source alone would be kept for ever."""
         write(light, chasing(95))
         write(heavy, chasing(95, status=Status.COMPLETED, phase=Phase.FINISHED, result="no"), later(2))
         Source.objects.filter(pk=heavy.source_id).update(is_enabled=False)
@@ -162,7 +162,7 @@ class TestDisabledSource:
 
 class TestSecondSourceAddedMeanwhile:
     def test_no_event_is_served_twice(self, heavy: MatchRef, light: MatchRef) -> None:
-        """It was found and read while the first one's reading, begun alone, was under way."""
+        """It was added and read while a reading of the first source was under way."""
         known = for_polling([heavy.pk]).get()
         known.has_other_sources = False
         over = ball(1, slot="b:2:12:1")
@@ -185,7 +185,7 @@ class TestSecondSourceNeverRead:
 
 
 class TestCrossedSource:
-    """A goal of the source's home side is one of the match's away side: by its name, its side and its score."""
+    """A goal of the source's home side is one of the match's away side, in name, side and score."""
 
     @pytest.fixture
     def crossed(self) -> MatchRef:
@@ -283,7 +283,7 @@ class TestScoreRegression:
         assert MatchRef.objects.get(pk=light.pk).suspect_checksum == ""
 
     def test_two_sources_of_equal_weight_do_not_alternate(self, heavy: MatchRef) -> None:
-        """One of them is always a ball late."""
+        """One of the sources is always a ball late."""
         equal = make_ref(heavy.match, source=make_source("espn", adapter="crex", precedence_weight=100))
         served = []
         for second in range(0, 40, 4):

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from scraping.matches import watches
+from scraping import jobs
+from scraping.matches import discovery, watches
 from scraping.matches.lifecycle import NotAllowed
 from scraping.matches.scrapers import ensure_active
-from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Worker
-from scraping.recovery import orphans
+from scraping.models import (
+    JobKind,
+    Match,
+    MatchLifecycle,
+    MatchRef,
+    ScrapeJob,
+    Scraper,
+    ScrapeTask,
+    Source,
+    Worker,
+)
+from scraping.payloads import DiscoveredMatch, Sport, Status
+from scraping.scheduler import due, hint
 from scraping.scheduler.recover import start_waiting_watches
-from tests.factories import NOW, make_match, make_ref
-from tests.scraping.builders import later
+from tests.factories import NOW, make_match, make_ref, make_scraper, make_source
+from tests.scraping.builders import later, open_task
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
 MEGABYTE = 1024 * 1024
 RETRY = 60.0
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests on this machine have browsers too."""
-    monkeypatch.setattr(orphans, "tagged_browsers", list)
 
 
 def worker(name: str = "w-1", *, free_mb: int, at: Any = NOW, **more: Any) -> Worker:
@@ -103,7 +109,7 @@ class TestTooLittleMemory:
             watches.begin(match_id=ref.match_id, actor="me", now=NOW)
         assert self.state(ref) == (False, NOW)
         start_waiting_watches(later(1))
-        assert self.state(ref) == (False, later(1 + RETRY)), "still none: tried again a minute later"
+        assert self.state(ref) == (False, later(1 + RETRY)), "still too little: tried again a minute later"
         Worker.objects.filter(pk=holder.pk).update(free_memory_bytes=900 * MEGABYTE, heartbeat_at=later(50))
         assert start_waiting_watches(later(50)) == 0, "not before its time"
         Worker.objects.filter(pk=holder.pk).update(heartbeat_at=later(62))
@@ -128,8 +134,41 @@ class TestTooLittleMemory:
         start_waiting_watches(later(1900))
         assert self.state(idle) == (True, None)
 
+    def test_the_log_names_the_memory_of_each_scraper(self, caplog: pytest.LogCaptureFixture) -> None:
+        for key, worker_id in (("large", "w-1"), ("one", "w-2"), ("two", "w-2"), ("silent", "w-3")):
+            make_scraper(make_ref(source_event_id=key), worker_id=worker_id)
+        worker("w-1", free_mb=100, memory_bytes=700 * MEGABYTE)
+        worker("w-2", free_mb=200, memory_bytes=600 * MEGABYTE, renderers={"crex_one": (100 * MEGABYTE, 3.0)})
+        MatchRef.objects.filter(pk=unwatched().pk).update(watch_at=NOW)
+        start_waiting_watches(NOW)
+        (line,) = (one for one in caplog.records if getattr(one, "action", "") == "watches_put_off")
+        assert "By scraper, 3 of 3: crex_large 700 MB, crex_one 350 MB, crex_two 250 MB" in line.getMessage()
+        assert vars(line)["memory_mb_by_scraper"] == {"crex_large": 700, "crex_one": 350, "crex_two": 250}
+
+    def test_discovered_matches_wait_too(self, caplog: pytest.LogCaptureFixture) -> None:
+        source, holder = make_source(), worker(free_mb=100)
+        rows = [self.listed(source, key, Status.LIVE) for key in ("A1", "B2")]
+        assert discovery.register(source, rows, now=NOW) == 2
+        assert [self.state(ref) for ref in MatchRef.objects.all()] == [(False, NOW)] * 2
+        assert due.open_due(later(1)) == []
+        assert "2 new matches of crex wait until there is memory" in caplog.text
+        Worker.objects.filter(pk=holder.pk).update(free_memory_bytes=900 * MEGABYTE, heartbeat_at=later(2))
+        assert start_waiting_watches(later(2)) == 2
+        assert len(due.open_due(later(2))) == 2
+
+    def test_jobs_wait_in_the_journal_and_live_matches_do_not(self) -> None:
+        source, holder = make_source(), worker(free_mb=100)
+        live = open_task(make_ref(source=source))
+        match = self.listed(source, "A1", Status.COMPLETED)
+        job = ScrapeJob.objects.create(kind=JobKind.URLS, name="one", requested_by="Ann", created_at=NOW)
+        jobs.expect(job.pk, {source: [match]}, now=NOW)
+        (of_job,) = ScrapeTask.objects.filter(job=job)
+        assert self.due_for_a_hint(NOW) == {live}
+        Worker.objects.filter(pk=holder.pk).update(free_memory_bytes=900 * MEGABYTE)
+        assert self.due_for_a_hint(later(1)) == {live, of_job.pk}
+
     def test_matches_that_have_not_begun_are_left_alone(self) -> None:
-        """Nothing changes before the start either; ending that watch would miss it."""
+        """Before the start nothing changes; ending the watch as idle would miss the start."""
         upcoming = make_ref(make_match(status="upcoming", last_changed_at=NOW - timedelta(hours=5)))
         unwatched_ref = unwatched()
         worker(free_mb=100)
@@ -144,6 +183,13 @@ class TestTooLittleMemory:
         Match.objects.filter(pk=ref.match_id).update(lifecycle=MatchLifecycle.COMPLETED)
         assert start_waiting_watches(later(1)) == 0
         assert self.state(ref) == (False, None)
+
+    def due_for_a_hint(self, now: datetime) -> set[int]:
+        return {task_id for task_id, _, _ in hint._unhinted(now, 10)}
+
+    def listed(self, source: Source, key: str, status: Status) -> DiscoveredMatch:
+        url = f"{source.base_url}/match/{key}"
+        return DiscoveredMatch(source_event_id=key, url=url, sport=Sport.CRICKET, status=status)
 
     def watched(self, *, idle_minutes: int) -> MatchRef:
         since = NOW - timedelta(minutes=idle_minutes)

@@ -1,4 +1,4 @@
-"""The keeper: what a worker does between losing the database and having it back. The reader is scripted."""
+"""The outage keeper: a worker between the loss and the return of the database, with a scripted reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [
 
 @contextmanager
 def database_away() -> Iterator[None]:
-    """For this thread: every statement fails as it does when the server has gone."""
+    """Makes every statement of this thread fail as after the loss of the server."""
 
     def refuse(*_: Any) -> None:
         raise OperationalError("server closed the connection unexpectedly")
@@ -106,6 +106,23 @@ class TestLosingTheDatabase:
         assert Match.objects.get().payload["innings"][1]["runs"] == 100
         task = ScrapeTask.objects.get(pk=task_id)
         assert (task.state, task.attempt, task.charged_attempts, task.rescues) == (TaskState.PENDING, 0, 0, 0)
+
+    def test_logs_the_statement_that_failed(
+        self,
+        ref: MatchRef,
+        make: Callable[..., Engine],
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        engine, task_id = make(payload_of(ref)), open_task(ref)
+        keeper = keeper_of(engine)
+        monkeypatch.setattr(keeper._stopping, "wait", lambda _: keeper._stopping.set())
+        with database_away():
+            scrape([task_id], engine)
+            keeper._recover()
+        (line,) = [record for record in caplog.records if getattr(record, "action", "") == "store_lost"]
+        assert line.sql.startswith("UPDATE")  # type: ignore[attr-defined]
+        assert "scrape" in line.sql  # type: ignore[attr-defined]
 
     def test_at_the_claim_loses_nothing(self, ref: MatchRef, make: Callable[..., Engine]) -> None:
         engine = make(payload_of(ref))

@@ -1,4 +1,4 @@
-"""Updates that had to wait, written when the database is back: in order, once, and never over anything newer."""
+"""The replay of spooled updates: in order, once, never over newer data."""
 
 from __future__ import annotations
 

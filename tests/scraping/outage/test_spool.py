@@ -1,4 +1,4 @@
-"""The spool: a queue that is on disk before it counts, bounded in memory, and found again after a death."""
+"""The spool: updates are on disk first, memory is bounded, and files of dead processes are adopted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ids(found: list[Update]) -> list[int]:
 
 
 def dead(one: Spool) -> None:
-    """As if its process had ended: its lock is free, the file stays."""
+    """Simulates the end of the process: the lock is free, the file stays."""
     if one._file is not None:
         one._file.close()
 
@@ -205,7 +205,7 @@ steps = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(steps=steps)
 def test_no_critical_update_is_ever_lost_or_reordered(steps: list[tuple[str, Any]], tmp_path_factory: Any) -> None:
-    """Whatever is put, written and killed, in any order: critical updates that are not done are there, in order."""
+    """For any order of puts, writes and kills: critical updates that are not done are kept, in order."""
     folder: Path = tmp_path_factory.mktemp("spool")
     queue, generation, number = spool(folder, name="0", items=4), 0, 0
     expected: list[int] = []

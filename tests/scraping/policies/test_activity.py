@@ -19,7 +19,7 @@ from scraping.sources.espn.schemas import MatchStatus
 from scraping.sources.espn.soccer_schemas import SoccerStatus
 from scraping.sources.espncricinfo import match_state as espncricinfo
 from scraping.sources.espncricinfo.schemas import Brief
-from scraping.sources.sofascore import cricket_state, event
+from scraping.sources.sofascore import cricket_adapter, event
 from scraping.sources.sofascore.schemas import Status as SofascoreStatus
 from tests.factories import NOW
 
@@ -85,7 +85,7 @@ TEST = (("a", 300, 10, "90.0"), ("b", 250, 10, "80.0"), ("a", 100, 10, "40.0"))
         pytest.param(cricket("T20", ("a", 95, 10, "12.3")), INNINGS_FINISHED, id="all out"),
         pytest.param(cricket("T20", FIRST), INNINGS_FINISHED, id="twenty overs"),
         pytest.param(cricket("ODI", FIRST), IN_PROGRESS, id="twenty overs of fifty"),
-        pytest.param(cricket("", FIRST), IN_PROGRESS, id="twenty overs of who knows how many"),
+        pytest.param(cricket("", FIRST), IN_PROGRESS, id="twenty overs, number of overs unknown"),
         pytest.param(cricket("", ("a", 95, 10, "12.3")), INNINGS_FINISHED, id="all out is all out"),
         pytest.param(cricket("T20", FIRST, ("b", 187, 5, "19.5")), IN_PROGRESS, id="level, a ball to come"),
         pytest.param(cricket("T20", FIRST, ("b", 188, 5, "19.5")), MATCH_FINISHED, id="past the target"),
@@ -100,7 +100,7 @@ TEST = (("a", 300, 10, "90.0"), ("b", 250, 10, "80.0"), ("a", 100, 10, "40.0"))
             cricket("T20", FIRST, ("b", 190, 5, "19.0"), last={"target": 195}), IN_PROGRESS, id="one that it raised"
         ),
         pytest.param(
-            cricket("", FIRST, ("b", 99, 5, "9.0"), last={"target": 99}), MATCH_FINISHED, id="a target says it all"
+            cricket("", FIRST, ("b", 99, 5, "9.0"), last={"target": 99}), MATCH_FINISHED, id="a stated target suffices"
         ),
         pytest.param(cricket("", FIRST, ("b", 188, 5, "19.0")), IN_PROGRESS, id="more than the first: may be a Test"),
         pytest.param(
@@ -128,7 +128,7 @@ TEST = (("a", 300, 10, "90.0"), ("b", 250, 10, "80.0"), ("a", 100, 10, "40.0"))
             id="Test: followed on, and made the other side bat again",
         ),
         pytest.param(cricket("T20", FIRST, result="India won by 5 runs"), MATCH_FINISHED, id="the result is printed"),
-        pytest.param(cricket("T20", FIRST, status="completed"), IN_PROGRESS, id="where the source has said it"),
+        pytest.param(cricket("T20", FIRST, status="completed"), IN_PROGRESS, id="announced by the source"),
         pytest.param(football("67"), IN_PROGRESS, id="football: in play"),
         pytest.param(football("45+3"), IN_PROGRESS, id="football: before half-time"),
         pytest.param(football("90+4"), MATCH_FINISHED, id="football: past ninety"),
@@ -178,7 +178,7 @@ def cricinfo(words: str) -> Phase:
     return espncricinfo.status_and_phase(match, has_play=True)[1]
 
 
-def crex_says(words: str) -> Phase:
+def crex_phase(words: str) -> Phase:
     return crex.status_and_phase(result="", sentences=(words,), has_play=True, start_time=None, now=NOW)[1]
 
 
@@ -187,12 +187,12 @@ def sofascore(words: str) -> Phase:
 
 
 def sofascore_cricket(words: str) -> Phase:
-    return cricket_state.status_and_phase(SofascoreStatus(type="inprogress", code=6, description=words))[1]
+    return cricket_adapter.status_and_phase(SofascoreStatus(type="inprogress", code=6, description=words))[1]
 
 
 WORDS: dict[str, tuple[Callable[[str], Phase], str]] = {
     "board": (cricket_texts.phase_in, "Rain delay"),
-    "crex": (crex_says, "Innings Break"),
+    "crex": (crex_phase, "Innings Break"),
     "espn": (espn_cricket, "Drinks"),
     "espnsoccer": (espn_soccer, "STATUS_HALFTIME"),
     "espncricinfo": (cricinfo, "Lunch"),
@@ -203,7 +203,7 @@ WORDS: dict[str, tuple[Callable[[str], Phase], str]] = {
 
 @pytest.mark.requirement("FR-024")
 class TestEverySourceHasPhasesForBreaks:
-    """Why "play" is believed for a hundred seconds: a source that means a break says so."""
+    """Every source announces breaks, so a stated "play" counts for a hundred seconds without a change."""
 
     @pytest.mark.parametrize("adapter", sorted(WORDS))
     def test_its_breaks_are_recognised(self, adapter: str) -> None:

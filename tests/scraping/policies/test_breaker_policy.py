@@ -1,4 +1,4 @@
-"""Breakers, windows, budgets and the table of rules as arithmetic. No database, no clock, no sleep."""
+"""The breaker policies, call windows and error rules as pure functions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HALF = half_opened("test")
 
 
 def play(outcomes: str, view: BreakerView | None = None, policy: BreakerPolicy = POLICY) -> BreakerView:
-    """`-` a failure, `+` a success, `.` the time it stays open; requests are made only where they may be."""
+    """Plays a text: `-` a failure, `+` a success, `.` the open time; requests are made only if admitted."""
     view, now = view or BreakerView(), NOW
     for number, outcome in enumerate(outcomes):
         if outcome == ".":
@@ -145,7 +145,7 @@ class TestPermits:
     @pytest.mark.parametrize(
         ("view", "limit"), [(BreakerView(), None), (HALF, 3), (play("-----"), 0), (forced_open(later(9), "x"), 0)]
     )
-    def test_the_scheduler_knows_how_many_tasks_make_sense(self, view: BreakerView, limit: int | None) -> None:
+    def test_probe_limit_is_what_the_scheduler_may_open(self, view: BreakerView, limit: int | None) -> None:
         assert probe_limit(view, SOURCE_BREAKER, NOW) == limit
 
 
@@ -171,7 +171,7 @@ class TestBreakerOfASource:
     )
     def test_thirty_calls_with_35_percent_bad_are_too_many(self, calls: int, bad: int, expected: bool) -> None:
         assert is_failing(CallWindow(calls, bad, bad_seconds=60), WindowPolicy()) is expected
-        assert not is_failing(CallWindow(calls, bad, bad_seconds=50), WindowPolicy()), "only a hiccup"
+        assert not is_failing(CallWindow(calls, bad, bad_seconds=50), WindowPolicy()), "too short a time"
 
     @pytest.mark.parametrize(("seconds", "start"), [(0, 0), (9.99, 0), (10, 10), (27.5, 20)])
     def test_calls_fall_into_buckets_of_ten_seconds(self, seconds: float, start: float) -> None:
@@ -193,7 +193,7 @@ class TestForced:
         probing = settled(view, later(600))
         assert (probing.state, probing.forced) == (HALF_OPEN, "")
 
-    def test_closed_admits_every_task_whatever_fails_until_its_end(self) -> None:
+    def test_closed_admits_every_task_until_its_end(self) -> None:
         view = forced_closed(later(600), "we know better")
         for number in range(20):
             assert admit(view, str(number), POLICY, later(1)).refused_until is None
@@ -203,7 +203,7 @@ class TestForced:
             view = after_failure(view, str(number), POLICY, later(600))
         assert (view.state, view.forced) == (OPEN, "")
 
-    def test_reset_forgets_everything(self) -> None:
+    def test_reset_clears_all_counts(self) -> None:
         assert replace(closed("reset"), reason="") == BreakerView()
 
 
@@ -212,12 +212,12 @@ class TestRules:
     def test_every_class_has_one(self) -> None:
         assert set(ERROR_RULES) == set(ErrorClass)
 
-    def test_only_the_sources_faults_feed_breakers_and_only_ours_are_free(self) -> None:
+    def test_only_faults_of_the_source_feed_breakers_and_only_our_own_are_free(self) -> None:
         assert sorted(SOURCE_FAULTS) == ["auth", "blocked", "challenge", "drift", "transient"]
         assert sorted(OUR_FAULTS) == ["resource", "store"]
         assert not SOURCE_FAULTS & OUR_FAULTS
 
-    def test_being_turned_away_changes_the_session_and_nothing_else_does(self) -> None:
+    def test_only_refusals_change_the_session(self) -> None:
         rotating = {one for one, rule in ERROR_RULES.items() if rule.rotates_session}
         assert rotating == {ErrorClass.BLOCKED, ErrorClass.CHALLENGE, ErrorClass.AUTH}
 

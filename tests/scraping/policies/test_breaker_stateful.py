@@ -1,10 +1,9 @@
-"""Both kinds of breakers against every order of events: Hypothesis plays four processes, the clock and an operator.
-
-The rows are real. Processes decide on rows that they read a while ago, and others act between their read of a row
-and their change of it. Probes are lost: their process is gone and never reports. What must hold after each step:
-B1 no more permits are out than the policy gives; B2 while a breaker is not closed, no task passes without a permit;
-B3 what an operator decided is obeyed until its end and not a moment longer; B4 it never sticks: when its time and the
-permits are over, a probe passes, and good probes close it.
+"""Both kinds of breakers under any order of events: Hypothesis simulates four processes, the clock and an operator. The
+rows are real. Processes decide by outdated rows, and others act between their read of a row and their change of it.
+Probes are lost when their process dies. What must hold after each step: B1 no more permits are out than the policy
+gives; B2 while a breaker is not closed, no task passes without a permit; B3 an operator's override applies until its
+end and not longer; B4 it never sticks: when its time and the permits are over, a probe passes, and good probes close
+it.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ SECONDS = st.sampled_from((0.0, 0.5, 4.0, 31.0, 59.9, 60.0, 61.0, 300.0, 899.0, 
 Between = Callable[[], None]
 
 
-FRESH = st.sampled_from((False, False, False, True))  # most processes have looked just now
+FRESH = st.sampled_from((False, False, False, True))  # most processes have read the row just now
 
 
 @contextmanager
-def getting_in_between(other: Between) -> Iterator[None]:
+def interleaved(other: Between) -> Iterator[None]:
     """Another process acts between the first read of a row and the attempt to change it."""
     fetch, is_due = rows.fetch, True
 
@@ -65,7 +64,7 @@ def getting_in_between(other: Between) -> Iterator[None]:
 
 
 class BreakerMachine(RuleBasedStateMachine):
-    """A ref's breaker here; a source's in the subclass."""
+    """Tests a ref's breaker; the subclass tests a source's."""
 
     is_of_source = False
 
@@ -78,10 +77,10 @@ class BreakerMachine(RuleBasedStateMachine):
         known = MatchRef.objects.filter(source_event_id="A1").first()
         self.ref: MatchRef = known or make_ref(source=self.source, source_event_id="A1")
         self.tasks = 0
-        self.under_way: dict[int, tuple[Source, MatchRef | None]] = {}  # passed, outcome not recorded yet
+        self.under_way: dict[int, tuple[Source, MatchRef | None]] = {}  # admitted, outcome not recorded yet
         self.seen: dict[str, tuple[Source, MatchRef | None]] = {}
         self.forced: tuple[str, datetime] | None = None
-        self.permits: dict[int, tuple[datetime, object]] = {}  # of those that passed: their end, and when they passed
+        self.permits: dict[int, tuple[datetime, object]] = {}  # of admitted tasks: their end, and the time of admission
 
     @property
     def policy(self) -> BreakerPolicy:
@@ -98,7 +97,7 @@ class BreakerMachine(RuleBasedStateMachine):
         ref = MatchRef.objects.select_related("source__breaker", "breaker").get(pk=self.ref.pk)
         return ref.source, ref
 
-    # --- what can happen
+    # --- rules
 
     @initialize(state=st.sampled_from(("HALF_OPEN", "HALF_OPEN", "CLOSED", "OPEN")))
     def begin(self, state: str) -> None:
@@ -116,17 +115,17 @@ class BreakerMachine(RuleBasedStateMachine):
             self.forced = None
 
     @rule(process=st.sampled_from(PROCESSES), is_stale=FRESH, another=st.booleans())
-    def wants_to_pass(self, process: str, is_stale: bool, another: bool) -> None:
-        """With the row as it was when this process looked; perhaps another one asks at the same moment."""
+    def request_admission(self, process: str, is_stale: bool, another: bool) -> None:
+        """Requests admission by the row as this process read it, perhaps at the same moment as another process."""
         if not is_stale:
             self.seen[process] = self.pick()
         was_closed = self.seen[process][0 if self.is_of_source else 1].breaker.state == "CLOSED"
         other = partial(self._ask, self.pick(), was_closed=False) if another and not was_closed else None
-        with getting_in_between(other or (lambda: None)):
+        with interleaved(other or (lambda: None)):
             self._ask(self.seen[process], was_closed=was_closed)
 
     @rule(number=st.integers(2, 5))
-    def many_want_to_pass(self, number: int) -> None:
+    def request_admission_at_once(self, number: int) -> None:
         for seen in [self.pick() for _ in range(number)]:
             of_row = seen[0 if self.is_of_source else 1]
             assert of_row is not None
@@ -134,14 +133,14 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_good=st.booleans(), another=st.booleans())
     @precondition(lambda self: self.under_way)
-    def tells_what_came_of_it(self, data: st.DataObject, is_good: bool, another: bool) -> None:
+    def record_outcome(self, data: st.DataObject, is_good: bool, another: bool) -> None:
         task_id = data.draw(st.sampled_from(sorted(self.under_way)))
         other = (lambda: self._ask(self.pick(), was_closed=False)) if another else (lambda: None)
-        with getting_in_between(other):
+        with interleaved(other):
             self._tell(task_id, is_good=is_good)
 
     @rule(number=st.integers(1, 6))
-    def fails_in_a_row(self, number: int) -> None:
+    def fail_in_a_row(self, number: int) -> None:
         """Requests of other processes that passed while it was closed, and all of them failed."""
         for _ in range(number):
             self.tasks += 1
@@ -150,7 +149,7 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     @precondition(lambda self: self.under_way)
-    def says_nothing_about_the_source(self, data: st.DataObject) -> None:
+    def end_without_evidence(self, data: st.DataObject) -> None:
         task_id = data.draw(st.sampled_from(sorted(self.under_way)))
         del self.under_way[task_id]
         self.permits.pop(task_id, None)
@@ -158,22 +157,22 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     @precondition(lambda self: self.under_way)
-    def is_killed(self, data: st.DataObject) -> None:
+    def lose_probe(self, data: st.DataObject) -> None:
         """The probe is lost: its result is never reported."""
         del self.under_way[data.draw(st.sampled_from(sorted(self.under_way)))]
 
     @rule()
-    def the_source_is_judged_bad(self) -> None:
-        """What the step does when the window is full of bad calls; a ref's breaker has no such judge."""
+    def open_by_bad_calls(self) -> None:
+        """Opens the breaker as the step does for a window of bad calls; a ref's breaker has no such step."""
         if self.is_of_source and self.row.state == "CLOSED" and not self.forced:
             rows.swap(self.row, lambda _: machine.opened(self.policy, self.now, reason="35 %"), now=self.now)
 
     @rule()
-    def the_step_runs(self) -> None:
+    def run_step(self) -> None:
         breakers.evaluate_sources(policies=self.policies, now=self.now)
 
     @rule(does=st.sampled_from(("open", "closed", "reset", "probe")), minutes=st.sampled_from((0.5, 10.0, 60.0)))
-    def the_operator_decides(self, does: str, minutes: float) -> None:
+    def override(self, does: str, minutes: float) -> None:
         if does in {"open", "closed"}:
             force = breakers.force_open if does == "open" else breakers.force_closed
             force(self.row, minutes=minutes, reason="test", actor="anna", now=self.now)
@@ -185,15 +184,15 @@ class BreakerMachine(RuleBasedStateMachine):
             breakers.probe_now(self.row, actor="anna", now=self.now)
             self.forced = None
 
-    # --- what must be true after each of them
+    # --- invariants, checked after each rule
 
     @invariant()
-    def the_row_is_sound(self) -> None:
+    def row_is_valid(self) -> None:
         row = self.row
         live = [until for until in row.probes.values() if datetime.fromisoformat(until) > self.now]
         out = [end for end, trial in self.permits.values() if end > self.now and trial == self._time_of_trial(row)]
-        assert len(live) <= self.policy.probes  # B1, as the row knows it
-        assert row.state != "HALF_OPEN" or len(out) <= self.policy.probes  # B1, as those who passed know it
+        assert len(live) <= self.policy.probes  # B1, by the row
+        assert row.state != "HALF_OPEN" or len(out) <= self.policy.probes  # B1, by the admitted tasks
         assert row.state == "HALF_OPEN" or not row.probes
         assert row.failure_count <= max(self.policy.failure_threshold, 1)
         assert row.success_count < self.policy.success_threshold
@@ -205,8 +204,8 @@ class BreakerMachine(RuleBasedStateMachine):
             assert (row.state, row.forced, row.forced_until) == (state, state, until)
 
     @rule()
-    def it_never_sticks(self) -> None:
-        """B4, tried out and undone: later, with good probes only, it closes."""
+    def closes_in_the_end(self) -> None:
+        """B4, tried in a transaction that is rolled back: later, with good probes only, it closes."""
         with transaction.atomic():
             row = self.row
             later = max(self.now, row.open_until or self.now, row.forced_until or self.now)
@@ -220,9 +219,9 @@ class BreakerMachine(RuleBasedStateMachine):
             transaction.set_rollback(True)
 
     def teardown(self) -> None:
-        self.it_never_sticks()
+        self.closes_in_the_end()
 
-    # --- how it is done
+    # --- helpers
 
     def _ask(self, seen: tuple[Source, MatchRef | None], *, was_closed: bool) -> None:
         self.tasks += 1
@@ -241,7 +240,7 @@ class BreakerMachine(RuleBasedStateMachine):
         if row.state == "HALF_OPEN" and not was_closed:
             ends_at = self.now + timedelta(seconds=PERMIT_SECONDS)
             self.permits[task_id] = ends_at, self._time_of_trial(row)
-        if was_closed:  # it looked before the breaker opened: that request was on its way
+        if was_closed:  # its row was read before the breaker opened: the request was on its way
             return
         assert row.state == "CLOSED" or str(task_id) in row.probes  # B2
         assert self.forced is None or self.forced[0] == "CLOSED"  # B3
@@ -265,8 +264,8 @@ class SourceBreakerMachine(BreakerMachine):
 
 
 @pytest.fixture
-def nobody_listens() -> Iterator[None]:
-    """What monitoring makes of the signals is not the question here, and would be most of the work."""
+def no_receivers() -> Iterator[None]:
+    """Disconnects the receivers of monitoring, which are not tested here and would take most of the time."""
     silent = {state: Signal() for state in rows.SIGNALS}
     with patch.dict(rows.SIGNALS, silent), patch("scraping.recovery.breakers.overrides.breaker_operated", Signal()):
         yield
@@ -275,7 +274,7 @@ def nobody_listens() -> Iterator[None]:
 @pytest.mark.both
 @pytest.mark.timeout(600)  # thousands of statements, on a machine that may have other things to do
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("nobody_listens")
+@pytest.mark.usefixtures("no_receivers")
 @pytest.mark.requirement("FR-003", "FS-12", "DM-2", "BX-7")
 @pytest.mark.parametrize("kind", [BreakerMachine, SourceBreakerMachine], ids=["of a match", "of a source"])
 def test_holds_in_every_order_of_events(kind: type[BreakerMachine]) -> None:

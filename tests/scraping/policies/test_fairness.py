@@ -1,4 +1,4 @@
-"""Which due matches get a place when there are too few: the policy alone, without a database."""
+"""The fairness policy: the due matches that get a place when there are too few."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIGH, NORMAL, LOW = 0, 1, 2
 MINUTE = 60.0
 
 
-def waits(
+def due_match(
     ref_id: int,
     *,
     priority: int = LIVE,
@@ -27,7 +27,7 @@ def waits(
     interval: float = 2.5,
     age: float | None = None,
 ) -> DueMatch:
-    """Due for `late` seconds, last read one interval before that."""
+    """Returns a match that has been due for `late` seconds and was read one interval before."""
     due_at = NOW - timedelta(seconds=late)
     heard_at = NOW - timedelta(seconds=late + interval if age is None else age)
     return DueMatch(ref_id, 1, priority, importance, due_at, interval, heard_at)
@@ -37,21 +37,41 @@ def ids(chosen: list[DueMatch]) -> list[int]:
     return [one.ref_id for one in chosen]
 
 
-NEVER_READ = replace(waits(9), last_read_at=None)
+NEVER_READ = replace(due_match(9), last_read_at=None)
 CASES = [
     ("none is due", [], 3, []),
-    ("no room at all", [waits(1)], 0, []),
-    ("less than no room: a limit was lowered", [waits(1)], -2, []),
-    ("room for all: the most urgent first all the same", [waits(1, priority=2), waits(2)], 5, [2, 1]),
-    ("live before imminent before completed", [waits(1, priority=2), waits(2, priority=1), waits(3)], 2, [3, 2]),
-    ("priority before importance", [waits(1, priority=1, importance=HIGH), waits(2, importance=LOW)], 1, [2]),
-    ("of one priority what matters most", [waits(1, importance=LOW), waits(2), waits(3, importance=HIGH)], 2, [3, 2]),
-    ("importance before age", [waits(1, age=50), waits(2, importance=HIGH, age=3)], 1, [2]),
-    ("of equal importance the stalest", [waits(1, age=5), waits(2, age=9), waits(3, age=7)], 2, [2, 3]),
-    ("what was never read is the stalest", [waits(1, age=500), NEVER_READ], 1, [9]),
-    ("late, but not yet starved: live first", [waits(1, priority=2, late=MINUTE, interval=300), waits(2)], 1, [2]),
-    ("starved by its own interval", [waits(1, priority=2, late=21 * MINUTE, interval=300), waits(2)], 1, [1]),
-    ("starved after a minute at the soonest", [waits(1, importance=LOW, late=61), waits(2, importance=HIGH)], 1, [1]),
+    ("no room at all", [due_match(1)], 0, []),
+    ("less than no room: a limit was lowered", [due_match(1)], -2, []),
+    ("room for all: the most urgent first all the same", [due_match(1, priority=2), due_match(2)], 5, [2, 1]),
+    (
+        "live before imminent before completed",
+        [due_match(1, priority=2), due_match(2, priority=1), due_match(3)],
+        2,
+        [3, 2],
+    ),
+    ("priority before importance", [due_match(1, priority=1, importance=HIGH), due_match(2, importance=LOW)], 1, [2]),
+    (
+        "of one priority what matters most",
+        [due_match(1, importance=LOW), due_match(2), due_match(3, importance=HIGH)],
+        2,
+        [3, 2],
+    ),
+    ("importance before age", [due_match(1, age=50), due_match(2, importance=HIGH, age=3)], 1, [2]),
+    ("of equal importance the stalest", [due_match(1, age=5), due_match(2, age=9), due_match(3, age=7)], 2, [2, 3]),
+    ("what was never read is the stalest", [due_match(1, age=500), NEVER_READ], 1, [9]),
+    (
+        "late, but not yet starved: live first",
+        [due_match(1, priority=2, late=MINUTE, interval=300), due_match(2)],
+        1,
+        [2],
+    ),
+    ("starved by its own interval", [due_match(1, priority=2, late=21 * MINUTE, interval=300), due_match(2)], 1, [1]),
+    (
+        "starved after a minute at the soonest",
+        [due_match(1, importance=LOW, late=61), due_match(2, importance=HIGH)],
+        1,
+        [1],
+    ),
 ]
 
 
@@ -70,15 +90,15 @@ def test_the_starved_have_one_place_in_four(given: int, room: int, kept: int) ->
 
 
 def test_single_places_are_shared_over_time() -> None:
-    """They come free one by one: starved matches get their share of them, and no more."""
-    starved = [waits(number, priority=COMPLETED, interval=300, late=7200) for number in range(50)]
-    live = [waits(number) for number in range(100, 200)]
+    """Places become free one by one: starved matches get exactly their share."""
+    starved = [due_match(number, priority=COMPLETED, interval=300, late=7200) for number in range(50)]
+    live = [due_match(number) for number in range(100, 200)]
     got = Counter(choose([*starved, *live], 1, now=NOW, given=turn)[0].priority for turn in range(40))
     assert got == {LIVE: 30, COMPLETED: 10}
 
 
 SOME = st.builds(
-    waits,
+    due_match,
     ref_id=st.integers(1, 10_000),
     priority=st.sampled_from([LIVE, IMMINENT, COMPLETED]),
     importance=st.sampled_from([HIGH, NORMAL, LOW]),
@@ -91,7 +111,7 @@ CROWDS = st.lists(SOME, max_size=40, unique_by=lambda one: one.ref_id)
 @given(CROWDS, st.integers(-3, 45), st.integers(0, 12))
 def test_properties_of_every_choice(waiting: list[DueMatch], room: int, before: int) -> None:
     chosen = choose(waiting, room, now=NOW, given=before)
-    assert len(chosen) == min(len(waiting), max(0, room)), "as many as there are places for, and none left empty"
+    assert len(chosen) == min(len(waiting), max(0, room)), "all places are filled, and no more"
     assert len(set(ids(chosen))) == len(chosen), "none twice"
     assert set(chosen) <= set(waiting)
     left_out = [one for one in waiting if one not in chosen]
@@ -114,9 +134,11 @@ def test_the_order_of_the_input_does_not_matter(waiting: list[DueMatch], room: i
     importance=st.sampled_from([HIGH, NORMAL, LOW]),
 )
 def test_no_match_is_starved_for_ever(live: int, patient: int, room: int, importance: int) -> None:
-    """Rounds of a second under an overload that never ends: every match is read within a bounded time."""
-    crowd = [waits(n, importance=HIGH, interval=2.0, late=0) for n in range(live)]
-    crowd += [waits(100 + n, priority=COMPLETED, importance=importance, interval=20, late=0) for n in range(patient)]
+    """Under a permanent overload every match is read within a bounded time."""
+    crowd = [due_match(n, importance=HIGH, interval=2.0, late=0) for n in range(live)]
+    crowd += [
+        due_match(100 + n, priority=COMPLETED, importance=importance, interval=20, late=0) for n in range(patient)
+    ]
     waiting, now, longest = {one.ref_id: one for one in crowd}, NOW, dict.fromkeys((one.ref_id for one in crowd), 0.0)
     patience, turns_of_all = 80.0, STARVED_SHARE * (live + patient) / room
     for turn in range(400):

@@ -64,19 +64,22 @@ class TestLiveMatch:
             ),
             pytest.param(live(unchanged_polls=39), 2.5, "in play", id="a minute and a half between two balls"),
             pytest.param(
-                live(unchanged_polls=40), 30, "nothing moves: no change in 40 polls", id="too long for play, untold"
+                live(unchanged_polls=40),
+                30,
+                "nothing moves: no change in 40 polls",
+                id="too long for play, no break announced",
             ),
             pytest.param(
                 live(unchanged_polls=10, score=ScoreProgress.INNINGS_FINISHED),
                 30,
                 "between innings: no change in 10 polls",
-                id="all out, and no word of a break",
+                id="all out, no break announced",
             ),
             pytest.param(
                 live(unchanged_polls=40, score=ScoreProgress.MATCH_FINISHED),
                 2.5,
                 "its end is due: no change in 40 polls",
-                id="won, and the source has not noticed",
+                id="won, not announced",
             ),
             pytest.param(
                 live(unchanged_polls=ENDING_POLLS, score=ScoreProgress.MATCH_FINISHED),
@@ -183,12 +186,12 @@ class TestMatchThatIsNotLive:
         assert (planned.seconds, planned.reason) == (seconds, reason)
 
     @given(st.floats(0, 9e5), st.floats(0, 9e5))
-    def test_closer_is_never_rarer(self, one: float, other: float) -> None:
+    def test_the_interval_never_grows_before_the_start(self, one: float, other: float) -> None:
         near, far = sorted((one, other))
         assert plan(starts(near), Pace(), NOW).seconds <= plan(starts(far), Pace(), NOW).seconds
 
     @given(st.floats(0, 9e5), st.floats(0, 9e5))
-    def test_later_than_its_start_is_never_more_often(self, one: float, other: float) -> None:
+    def test_the_interval_never_shrinks_after_the_start(self, one: float, other: float) -> None:
         near, far = sorted((one, other))
         assert plan(starts(-near), Pace(), NOW).seconds <= plan(starts(-far), Pace(), NOW).seconds
 
@@ -266,7 +269,7 @@ class TestErrorSlowdown:
             pytest.param(every(12, 300), 0, id="five a minute may come for an hour"),
             pytest.param(every(60, 60), 0, id="so may one a minute"),
             pytest.param(every(60, 4, good_between=False), 0, id="four in a row, a minute between them"),
-            pytest.param(every(60, 5, good_between=False), 5, id="five in a row count whatever their rate"),
+            pytest.param(every(60, 5, good_between=False), 5, id="five in a row count at any rate"),
             pytest.param(every(60, 20, good_between=False), 20, id="and twenty"),
         ],
     )
@@ -326,7 +329,7 @@ class TestSlowdownProperties:
 
     @given(polls, st.integers(0, 60), st.floats(0.01, 0.99))
     def test_one_more_error_makes_nothing_faster(self, gaps: list[Poll], where: int, part: float) -> None:
-        """Scattered among them, none of them in a row: what counts is how close they are."""
+        """An additional error among scattered ones, none in a row: only the distance counts."""
         errors = [(at, True) for at, _ in moments(gaps)]
         before = errors[: where % (len(errors) + 1)]
         after = errors[len(before) :]

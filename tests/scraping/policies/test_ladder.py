@@ -27,14 +27,14 @@ def silence(late: float, rung: Rung = Rung.GROUND, stood: float = 0.0, **fields:
         pytest.param(silence(14.9), Rung.GROUND, id="a little late"),
         pytest.param(silence(15), Rung.HINT, id="late: hinted again"),
         pytest.param(silence(44, Rung.HINT, 29), Rung.HINT, id="the hint has its time"),
-        pytest.param(silence(45, Rung.HINT, 30), Rung.SESSION, id="then a stranger comes"),
+        pytest.param(silence(45, Rung.HINT, 30), Rung.SESSION, id="then a fresh session"),
         pytest.param(silence(90, Rung.SESSION, 45), Rung.BROWSER, id="then a fresh browser"),
         pytest.param(silence(150, Rung.BROWSER, 60), Rung.OTHER_SOURCE, id="then another source"),
         pytest.param(silence(300, Rung.OTHER_SOURCE, 150), Rung.FROZEN, id="then it is frozen"),
         pytest.param(silence(9000, Rung.FROZEN, 8000), Rung.FROZEN, id="there is nothing above"),
         pytest.param(silence(9000), Rung.HINT, id="an old silence begins below too"),
         pytest.param(silence(9000, Rung.HINT, 5), Rung.HINT, id="and gives each rung its time"),
-        pytest.param(silence(1, Rung.FROZEN, 100), Rung.GROUND, id="heard of again"),
+        pytest.param(silence(1, Rung.FROZEN, 100), Rung.GROUND, id="read again"),
         pytest.param(silence(7.5, is_important=True), Rung.HINT, id="an important match: twice as soon"),
         pytest.param(silence(150, Rung.OTHER_SOURCE, 75, is_important=True), Rung.FROZEN, id="frozen twice as soon"),
         pytest.param(silence(100, is_held_back=True), Rung.GROUND, id="breaker open: no request"),
@@ -50,7 +50,7 @@ def test_the_next_rung(found: Silence, expected: Rung) -> None:
 
 @given(look_every=st.floats(1, 20), threshold=st.floats(20, 3600), is_important=st.booleans())
 def test_one_rung_after_the_other_and_frozen_in_time(look_every: float, threshold: float, is_important: bool) -> None:
-    """A match that is never heard of again takes every rung, in order, and is frozen about when it should be."""
+    """A match that stays silent takes every rung in order and is frozen on time."""
     rung, rung_at, taken = Rung.GROUND, None, []
     limit = threshold * (0.5 if is_important else 1.0)
     now, end = NOW, NOW + timedelta(seconds=limit + look_every * (len(LADDER) + 1))

@@ -1,4 +1,4 @@
-"""The pace of a match through the database, under a clock: real scheduler steps, real ingest, a scripted reader."""
+"""The pace of a match under a test clock: real scheduler steps and ingest, a scripted reader."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 
 from scraping.configuration.policies import Policies
 from scraping.errors import ResourceLost, StoreAway, Transient
+from scraping.matches.lifecycle import archive_old_matches
 from scraping.models import Match, MatchLifecycle, MatchRef, Priority, ScrapeTask, TaskState
 from scraping.payloads import Innings, MatchState, Phase, Resource, Status
 from scraping.policies.interval import Pace
-from scraping.scheduler.upkeep import archive_old_matches
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source, make_unread_match
 from tests.scraping.attempts import Clock, stopped_clock
@@ -54,7 +54,7 @@ def attempt(ref: MatchRef, clock: Clock, outcome: Outcome, policies: Policies = 
 
 
 def good(ref: MatchRef, clock: Clock, state: MatchState | None = None, policies: Policies = PATIENT) -> MatchRef:
-    """A reading at the clock's time, and then it is time for the next one."""
+    """Makes a good reading, then moves the clock to the next poll."""
     payload = payload_of(ref, state or chasing(95), at=clock.now)
     found = attempt(ref, clock, payload, policies)
     assert found.next_poll_at is not None
@@ -62,8 +62,8 @@ def good(ref: MatchRef, clock: Clock, state: MatchState | None = None, policies:
     return found
 
 
-def stood_still(ref: MatchRef, polls: int) -> None:
-    """As if so many polls had brought nothing."""
+def add_unchanged_polls(ref: MatchRef, polls: int) -> None:
+    """Sets the row as after this number of unchanged polls."""
     MatchRef.objects.filter(pk=ref.pk).update(unchanged_polls=polls)
 
 
@@ -123,7 +123,7 @@ class TestPhases:
 
     @pytest.mark.requirement("FR-024")
     def test_an_unannounced_break(self, ref: MatchRef, clock: Clock) -> None:
-        stood_still(ref, 37)
+        add_unchanged_polls(ref, 37)
         found = [good(ref, clock).polling_interval_seconds for _ in range(4)]
         assert found == [2.5] * 2 + [30.0] * 2
         assert pace_of(good(ref, clock, chasing(96))) == (2.5, "in play")
@@ -135,7 +135,7 @@ class TestPhases:
         assert pace_of(row(ref))[1].startswith("a rush: ")
 
     def test_a_change_at_a_lighter_source_is_activity_too(self, ref: MatchRef, clock: Clock) -> None:
-        """Else it would be read rarely, and be of no use on the day the heavier one fails."""
+        """Otherwise it would be read rarely and could not replace a failing heavier source."""
         light = make_ref(ref.match, source=make_source("other", adapter="crex", precedence_weight=10), captured_at=None)
         sequence = good(ref, clock, chasing(95)).match.sequence
         moving = [good(light, clock, chasing(50 + number)).recent_changes for number in range(3)]
@@ -166,7 +166,7 @@ class TestMilestones:
     @pytest.mark.parametrize(("detects", "expected"), [(True, 1), (False, 0)])
     @pytest.mark.parametrize(
         ("state", "polls"),
-        [pytest.param(ALL_OUT, 10, id="all out, no word of a break"), pytest.param(WON, 40, id="won, still live")],
+        [pytest.param(ALL_OUT, 10, id="all out, no break announced"), pytest.param(WON, 40, id="won, still live")],
     )
     def test_an_unannounced_end_of_the_innings_is_one_too(
         self, clock: Clock, state: MatchState, polls: int, detects: bool, expected: int
@@ -174,7 +174,7 @@ class TestMilestones:
         policies = replace(PATIENT, pace=Pace(detects_phases=detects))
         ref = make_ref(make_unread_match(), captured_at=None, next_poll_at=NOW)
         good(ref, clock, state, policies)
-        stood_still(ref, polls - 2)
+        add_unchanged_polls(ref, polls - 2)
         good(ref, clock, state, policies)
         assert whole_reads() == 0
         for _ in range(3):
@@ -184,7 +184,7 @@ class TestMilestones:
     def test_an_overdue_end_is_polled_for(self, clock: Clock) -> None:
         ref = make_ref(make_unread_match(), captured_at=None, next_poll_at=NOW)
         good(ref, clock, WON)
-        stood_still(ref, 40)
+        add_unchanged_polls(ref, 40)
         found = good(ref, clock, WON)
         assert pace_of(found) == (2.5, "its end is due: no change in 41 polls")
         failed = attempt(ref, clock, Transient("502"))
@@ -195,7 +195,7 @@ Read = Callable[[datetime], MatchState]
 
 
 def run_until(ref: MatchRef, clock: Clock, end: datetime, read: Read) -> list[datetime]:
-    """The scheduler opens what is due, a worker does it, time goes by. When it was read."""
+    """Runs scheduler and worker until a time; returns the times of the reads."""
     read_at = []
     while True:
         open_due_tasks(clock.now)
@@ -206,7 +206,7 @@ def run_until(ref: MatchRef, clock: Clock, end: datetime, read: Read) -> list[da
             assert task.state == TaskState.SUCCESS, task.reason
             read_at.append(clock.now)
         due = row(ref).next_poll_at
-        assert due is None or due > clock.now, "what is due is opened, and done"
+        assert due is None or due > clock.now, "due tasks are opened and done"
         if due is None or due > end:
             clock.now = end
             return read_at
@@ -220,8 +220,8 @@ def upcoming(_: datetime) -> MatchState:
     return cricket_state(status=Status.UPCOMING, phase=Phase.SCHEDULED, innings=(), start_time=START)
 
 
-def late_by(minutes: float) -> Read:
-    """A source that says so late that the match has begun."""
+def late_start(minutes: float) -> Read:
+    """A source that announces the start of the match late."""
     begins = START + timedelta(minutes=minutes)
     return lambda now: upcoming(now) if now < begins else chasing(95, start_time=START)
 
@@ -240,7 +240,7 @@ class TestUpcomingMatch:
         assert row(coming).match.priority == Priority.IMMINENT
         run_until(coming, clock, START + timedelta(seconds=5), upcoming)
         assert pace_of(row(coming)) == (5.0, "it should have begun")
-        read = late_by(1)
+        read = late_start(1)
         read_at = run_until(coming, clock, START + timedelta(minutes=1, seconds=5), read)
         begun = [at for at in read_at if read(at).status is Status.LIVE]
         assert begun[0] - (START + timedelta(minutes=1)) <= timedelta(seconds=5)

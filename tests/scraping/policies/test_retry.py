@@ -1,4 +1,4 @@
-"""The decision after a failed attempt, and its back-off: tables of cases."""
+"""The decision after a failed attempt, and the back-off."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from scraping.errors import (
-    ErrorClass,
-)
+from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.policies.retry import (
     MAX_UNCHARGED_ATTEMPTS,
     Complete,
@@ -26,14 +24,14 @@ from tests.scraping.builders import later
 
 
 class Never(random.Random):
-    """A chance that adds nothing, so that a table can name the seconds."""
+    """Jitter that adds nothing."""
 
     def uniform(self, a: float, b: float) -> float:
         return a
 
 
 class Always(random.Random):
-    """A chance that adds all it can."""
+    """Jitter that adds its maximum."""
 
     def uniform(self, a: float, b: float) -> float:
         return b
@@ -136,6 +134,27 @@ class TestDecide:
     def test_a_retry_after_is_obeyed(self, error_class: ErrorClass, retry_after: float, seconds: float) -> None:
         assert self.decided(error_class, retry_after=retry_after) == Retry(later(seconds), is_charged=True)
 
-    def test_every_class_has_a_policy(self) -> None:
-        for error_class in ErrorClass:
-            assert isinstance(self.decided(error_class), Retry | Dead | Complete | Skip)
+    @pytest.mark.parametrize("error_class", ErrorClass)
+    def test_every_class_ends_as_its_rule_says(self, error_class: ErrorClass) -> None:
+        rule, attempt, charged = ERROR_RULES[error_class], 1, 0
+        while isinstance(decision := self.decided(error_class, attempt=attempt, charged=charged), Retry):
+            assert (decision.at >= NOW, decision.is_charged) == (True, rule.is_charged)
+            attempt, charged = attempt + 1, charged + decision.is_charged
+        assert attempt == (rule.attempts or RetryPolicy().max_attempts)
+        assert type(decision) is (Complete if rule.completes_match else Skip if rule.skips_task else Dead)
+
+    @pytest.mark.parametrize("error_class", ErrorClass)
+    def test_a_live_match_waits_no_longer_than_a_minute(self, error_class: ErrorClass) -> None:
+        """Whatever the settings allow; another match waits as long as they say."""
+        patient = RetryPolicy(max_attempts=99, base_delay_seconds=600, max_delay_seconds=3600)
+        waits = {}
+        for is_live in (True, False):
+            failures = (Failure(error_class, "it broke", 9, charged, is_live=is_live) for charged in range(8))
+            decisions = [decide(one, patient, NOW, Always()) for one in failures]
+            waits[is_live] = [one.at for one in decisions if isinstance(one, Retry)]
+        assert all(at <= later(60) for at in waits[True])
+        assert error_class is not E.TRANSIENT or max(waits[False]) == later(3600)
+
+    def test_a_retry_after_of_a_live_match_is_obeyed(self) -> None:
+        failure = Failure(E.BLOCKED, "429", 1, 0, retry_after_seconds=600, is_live=True)
+        assert decide(failure, RetryPolicy(), NOW, Always()) == Retry(later(600), is_charged=True)

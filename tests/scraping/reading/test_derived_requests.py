@@ -1,4 +1,4 @@
-"""One match's visit teaches how the others of its source are asked."""
+"""Requests of a match, derived from the visit of another match of its source."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_missing_required_endpoint_prevents_derivation() -> None:
     there=st.from_regex(r"[A-Za-z0-9]{1,8}", fullmatch=True), back=st.from_regex(r"[A-Za-z0-9]{1,8}", fullmatch=True)
 )
 def test_deriving_back_gives_the_original_request(there: str, back: str) -> None:
-    """Whatever the ids are, unless one of them is a word of the address itself."""
+    """For any ids, unless one of them is a word of the address itself."""
     if there == back or {there, back} & {"https", "api", "test", "v3", "getSV3", "key"}:
         return
     one, two = RefInfo(back, f"https://crex.test/{back}"), RefInfo(there, f"https://crex.test/{there}")

@@ -12,6 +12,7 @@ from scraping.browser.playwright_calls import translate_error
 from scraping.errors import (
     AuthExpired,
     Blocked,
+    Challenged,
     Drift,
     Gone,
     PageCrashed,
@@ -26,7 +27,7 @@ from tests.factories import NOW
 
 
 class TestDocuments:
-    """What an HTTP status means."""
+    """The error class of an HTTP status."""
 
     @pytest.mark.parametrize(
         ("status", "expected"),
@@ -56,6 +57,24 @@ class TestDocuments:
             "https://x/live",
             7,
         )
+
+    @pytest.mark.requirement("FS-9")
+    @pytest.mark.parametrize("status", [403, 429, 503])
+    @pytest.mark.parametrize(
+        ("body", "is_challenge"),
+        [
+            (b"<title>Just a moment...</title>", True),
+            (b'{"error":{"code":403,"reason":"challenge"}}', True),
+            (b"<title>403 Forbidden</title>", False),
+            (b'{"error":{"code":403,"reason":"Forbidden"}}', False),
+            (b"", False),
+        ],
+    )
+    def test_a_refusal_may_be_a_challenge(self, status: int, body: bytes, is_challenge: bool) -> None:
+        error = error_for(Document("live", "https://x/live", status, "", body, retry_after_seconds=7))
+        assert error is not None
+        assert isinstance(error, Challenged) is is_challenge
+        assert (error.http_status, error.retry_after_seconds) == (status, 7)
 
     @pytest.mark.parametrize(
         ("documents", "expected"),

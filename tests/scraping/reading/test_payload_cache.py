@@ -1,4 +1,4 @@
-"""The same answers again are not taken apart again."""
+"""The payload cache: equal responses are parsed once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scraping.reading.caches import PayloadCache
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Document, Reading, ReadMode, RefInfo
 from scraping.readings import Site as SourceSite
-from scraping.sources.sofascore import SofascoreCricketAdapter
+from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
 from tests.factories import NOW, cricket_state, football_state
 from tests.scraping.sources.sofa_stadium import Site
 

@@ -1,4 +1,4 @@
-"""How a source is to be read, as config/sources.yaml says it: what an adapter cannot do is refused by name."""
+"""The read mode and selectors of a source in config/sources.yaml; unsupported ones are refused."""
 
 from __future__ import annotations
 

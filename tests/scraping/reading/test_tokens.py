@@ -1,4 +1,4 @@
-"""Tokens that sources want, against the stadium's members' site: real HTTP, a real token service, no browser."""
+"""Tokens for sources that need one, against the stadium's Crexpro site over HTTP, without a browser."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Member:
         return {name: one.status for name, one in (await self.read(*requests)).documents.items()}
 
     async def fetched(self) -> None:
-        """Until what is fetched in the background has come, or has not."""
+        """Waits until the background fetch has ended."""
         fetching = self.cache._fetching
         assert fetching is not None
         await fetching
@@ -94,7 +94,7 @@ class Member:
         return self.tokens.caches["crexpro"]
 
     def asked(self, target: str) -> int:
-        """How often the site was asked for it."""
+        """Returns the number of requests for a token."""
         counts = self.arena.requests()["sites"].get("crexpro", {"targets": {}})
         return int(counts["targets"].get(target, 0))
 
@@ -120,7 +120,7 @@ async def _play(
     site = Site("crexpro", base, adapter_key="crex", allows_private=True, token_url=f"{base}/token/generate-token")
     options = BrowserOptions(executable=folder / "no-chromium", owner="tests", timeouts=Timeouts(request_seconds=3))
     sessions, clock = Sessions(BrowserHost(options)), Clock()
-    sessions._version = "140.0.0.0"  # else a browser would be started, only to be asked for it
+    sessions._version = "140.0.0.0"  # else a browser would be started for it
     tokens = Tokens({"crexpro": credential} if credential else {}, clock=clock, chance=NeverLess())
     try:
         session = await sessions.get(replace(site, **changes))
@@ -227,7 +227,7 @@ class TestRefused:
                 assert await member.statuses(member.live) == BASIC
             assert (member.asked("token"), member.asked("live")) == (2, 3)
             member.clock.now += 1.1
-            assert await member.statuses(member.live) == BASIC  # fetched behind its back
+            assert await member.statuses(member.live) == BASIC  # fetched by another client
             await member.fetched()
             assert await member.statuses(member.live) == BASIC  # and refused
             assert (member.asked("token"), member.cache._failures) == (3, 2)
@@ -419,7 +419,7 @@ class TestAnswer:
         ("token", "expires_in", "seconds"),
         [
             pytest.param(jwt(exp=NOW + 90), None, 90, id="its end"),
-            pytest.param(jwt(exp=NOW + 90), 5000, 90, id="its end, whatever the answer says"),
+            pytest.param(jwt(exp=NOW + 90), 5000, 90, id="its exp counts before the response's lifetime"),
             pytest.param(jwt(iat=NOW - 10, exp=NOW + 90), None, 90, id="an older token"),
             pytest.param(jwt(iat=NOW + 500, exp=NOW + 600), None, 100, id="our clock is late"),
             pytest.param(jwt(iat=NOW - 600, exp=NOW - 500), None, 100, id="our clock is early"),

@@ -1,4 +1,4 @@
-"""A source that wants a token, from the first visit to the last ball: Chromium, the stadium's members' site."""
+"""A source that needs a token, read with Chromium from the stadium's Crexpro site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scraping.readings import ReadMode, RefInfo, Request, Site
 from scraping.sources import adapter_for
 from scraping.sources.crex.adapter import CrexAdapter
 from stadium.access import CREDENTIAL
-from tests.scraping.hosted import Hosted, find_program, impatient
+from tests.scraping.hosted_browser import Hosted, find_program, impatient
 from tests.stadium_process import StadiumProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("US2.3", "EC-5")]
@@ -36,7 +36,7 @@ def hosted() -> Iterator[Hosted]:
 
 @pytest.fixture
 def target(arena: StadiumProcess, hosted: Hosted) -> Iterator[Target]:
-    """The first match, not visited yet, by a worker that has no token yet."""
+    """The first match, before any visit, with a worker that has no token."""
     hosted.reader._access.tokens = Tokens({"crexpro": CREDENTIAL})
     base = f"{arena.url}/crexpro"
     site = Site("crexpro", base, adapter_key="crex", allows_private=True, token_url=f"{base}/token/generate-token")
@@ -58,7 +58,7 @@ def assert_score(payload: Payload, arena: StadiumProcess) -> None:
 
 
 def assert_whole(payload: Payload, arena: StadiumProcess) -> None:
-    """The score, and the newest balls."""
+    """Asserts that the score and the newest balls were read."""
     assert_score(payload, arena)
     truth = arena.truth("crexpro", payload.source_event_id)
     real = [event["id"] for event in truth["events"]]
@@ -95,7 +95,7 @@ def test_tokens_that_end_and_are_revoked_in_the_middle_of_a_match_cost_no_ball(
         if number % 2:
             arena.ask("/control/tokens", {"revoke": True})
         else:
-            time.sleep(0.25)  # some of the life of a token: they end while the match is read
+            time.sleep(0.25)  # a fraction of a token's lifetime: tokens expire while the match is read
         mode, payload = read(hosted, replace(target, is_fresh=False))
         modes.add(mode)
         assert_whole(payload, arena)
@@ -192,9 +192,9 @@ def test_without_public_endpoints_the_page_is_read_and_the_session_stays(
     arena.fault(site="crexpro", target="token", kind="status", value=500)
     blind = replace(target, adapter=WithoutPublic())
     read(hosted, blind)
-    session = hosted.sessions._by_site["crexpro"]
+    (session,) = hosted.sessions._by_site["crexpro"]
     for _ in range(2):
         mode, payload = read(hosted, replace(blind, is_fresh=False))
         assert mode is ReadMode.VISIT
         assert_score(payload, arena)
-    assert hosted.sessions._by_site["crexpro"] is session
+    assert hosted.sessions._by_site["crexpro"] == [session]

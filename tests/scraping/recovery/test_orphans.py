@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
@@ -23,7 +24,9 @@ from scraping.browser.processes import end_tree, tagged_browsers
 from scraping.models import Worker
 from scraping.recovery import orphans
 from scraping.signals import orphan_killed
-from tests.scraping.hosted import HERE, find_program, is_alive, owner_id, wait_for
+from tests.faults.system import System
+from tests.scraping.hosted_browser import HERE, find_program, is_alive, owner_id, wait_for
+from tests.stadium_process import StadiumProcess
 from victoryline.lib.processes import OWN
 
 pytestmark = pytest.mark.slow
@@ -38,7 +41,7 @@ time.sleep(600)
 
 
 class Zoo:
-    """Chromiums of all kinds, started without a driver, so that they outlive their parent."""
+    """Starts Chromiums without a driver, so that they outlive their parent."""
 
     def __init__(self, program: Path, folder: Path) -> None:
         self._program, self._folder = program, folder
@@ -59,7 +62,7 @@ class Zoo:
         return self._note(psutil.Process(started.pid))
 
     def start_and_orphan(self, owner: str) -> psutil.Process:
-        """Its worker is a process that is killed afterwards; the worker's number is part of the tag."""
+        """Starts a browser of a worker process that is then killed; its process id is part of the tag."""
         worker = subprocess.Popen([sys.executable, "-c", START, *self.arguments(owner)], stdout=subprocess.PIPE)
         assert worker.stdout is not None
         browser = self._note(psutil.Process(int(worker.stdout.readline())))
@@ -134,7 +137,7 @@ def test_only_browsers_whose_worker_is_gone_are_ended(zoo: Zoo, monkeypatch: pyt
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A worker that lives (this process), and has just reported its browser. Other tests' browsers are ignored."""
+    """Registers this process as a worker that has just reported its browser; ignores other tests' browsers."""
     name, now = owner_id(), timezone.now()
     monkeypatch.setattr(orphans, "tagged_browsers", lambda: [one for one in tagged_browsers() if one.owner == name])
     Worker.objects.create(worker_id=name, host="here", pid=1, started_at=now, heartbeat_at=now)
@@ -147,7 +150,7 @@ class TestLeftOver:
     """A living worker's browser that it does not use any more."""
 
     def reasons(self, registered: str, *, later: float) -> dict[int, str]:
-        """What would be ended of this worker's browsers, looked at some seconds from now."""
+        """Returns the reasons to end this worker's browsers some seconds from now."""
         now = timezone.now() + timedelta(seconds=later)
         Worker.objects.update(heartbeat_at=now)
         found = orphans.end_orphans(now=now, is_dry_run=True)
@@ -157,7 +160,7 @@ class TestLeftOver:
         old, used = zoo.start(registered), zoo.start(registered)
         Worker.objects.update(browser_pid=used.pid)
         wait_for(lambda: len([one for one in tagged_browsers() if one.owner == registered]) == 2)
-        assert self.reasons(registered, later=0) == {}, "it may just be closing"
+        assert self.reasons(registered, later=0) == {}, "it may be closing"
         assert self.reasons(registered, later=orphans.GRACE_SECONDS + 5) == {old.pid: orphans.LEFT_OVER}
         now = timezone.now() + timedelta(seconds=orphans.GRACE_SECONDS + 5)
         ended = [one for one in orphans.end_orphans(now=now) if one.browser.owner == registered]
@@ -170,6 +173,39 @@ class TestLeftOver:
         now = timezone.now() + timedelta(seconds=orphans.GRACE_SECONDS + 5)
         found = orphans.end_orphans(now=now, is_dry_run=True)
         assert registered not in {one.browser.owner for one in found}
+
+
+@pytest.mark.requirement("FR-009", "US2.4")
+class TestEveryWorker:
+    @pytest.mark.django_db(transaction=True)
+    def test_sweeps_its_machine_at_its_start_regularly_and_without_memory(
+        self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tag, has_little_memory = uuid.uuid4().hex[:6], threading.Event()
+        monkeypatch.setattr(orphans, "tagged_browsers", lambda: [one for one in tagged_browsers() if tag in one.owner])
+        monkeypatch.setattr(orphans, "CHECK_SECONDS", 0.1)
+        assert orphans.SWEEP_SECONDS == 30 * 60
+        sweep = orphans.OrphanSweep(is_memory_short=has_little_memory.is_set)
+        first = zoo.start_and_orphan(f"{HERE}-PID-{tag}")
+        sweep.start()
+        try:
+            wait_for(lambda: not is_alive(first), 60, "the sweep at the start")
+            second = zoo.start_and_orphan(f"{HERE}-PID-{tag}")
+            has_little_memory.set()
+            wait_for(lambda: not is_alive(second), 60, "the sweep without memory")
+            has_little_memory.clear()
+            monkeypatch.setattr(orphans, "SWEEP_SECONDS", 0.1)
+            third = zoo.start_and_orphan(f"{HERE}-PID-{tag}")
+            wait_for(lambda: not is_alive(third), 60, "the regular sweep")
+        finally:
+            sweep.stop()
+        assert not sweep.is_alive()
+
+    def test_a_started_worker_process_ends_the_orphan_of_a_dead_one(self, zoo: Zoo) -> None:
+        orphan = zoo.start_and_orphan(f"{HERE}-PID-{uuid.uuid4().hex[:6]}")
+        with StadiumProcess(programme="mixed:1:1") as stadium, System(stadium, workers=1) as system:
+            system._wait(lambda: not is_alive(orphan), 90, "the end of the orphan")
+            assert system.processes["engine"].poll() is None
 
 
 @pytest.mark.requirement("FR-009", "FR-004")

@@ -1,4 +1,4 @@
-"""Breakers of whole sources, from the calls that workers count to the tasks that wait. Real rows, our own clock."""
+"""Breakers of sources: counted calls, evaluation, probes and waiting tasks, with real rows and a test clock."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from monitoring.models import Alert, AuditEntry
 from scraping import journal
 from scraping.configuration import policies
 from scraping.errors import Blocked, BreakerOpen, Gone, ReadTimeout, ResourceLost, SchemaBreak, Transient
-from scraping.models import Breaker, MatchRef, OutcomeBucket, ScrapeTask, Source, TaskState
+from scraping.models import Breaker, MatchRef, OutcomeBucket, Priority, ScrapeTask, Source, TaskState
 from scraping.payloads import Resource
 from scraping.policies.source_breaker import CallWindow, WindowPolicy
 from scraping.recovery import breakers
 from scraping.recovery.breakers import calls
 from scraping.recovery.breakers.calls import Outcomes
+from scraping.scheduler import due
 from scraping.scheduler.hint import hint_due_tasks
 from scraping.scheduler.other_tasks import open_discovery_tasks, open_gap_tasks
 from scraping.scheduler.recover import evaluate_source_breakers, rescue_expired
@@ -48,7 +49,7 @@ class Clock:
         return self.now
 
 
-# Most tests are about shares of calls, not about how long they have been bad.
+# Most tests are about shares of calls, not about durations.
 POLICIES = replace(builders.POLICIES, window=WindowPolicy(min_bad_seconds=0))
 
 
@@ -151,7 +152,7 @@ class TestOutcomes:
 
 
 @pytest.mark.requirement("FS-12", "DM-2")
-class TestJudging:
+class TestEvaluation:
     def test_every_source_has_a_breaker(self, source: Source) -> None:
         make_source("sofascore")
         assert (evaluate_source_breakers(NOW), evaluate_source_breakers(later(1))) == (2, 0)
@@ -172,8 +173,8 @@ class TestJudging:
         write(source, calls=100, bad=34, at=later(20))
         assert (evaluate_source_breakers(later(21)), row().state) == (0, "CLOSED")
 
-    def test_a_hiccup_does_not(self, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A young window holds little else than the moment: some bad seconds are no case for 15 minutes of silence."""
+    def test_a_short_burst_of_failures_does_not_open_it(self, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A short window has few calls: some bad seconds do not open the breaker for 15 minutes."""
         monkeypatch.setattr(policies, "current", lambda: builders.POLICIES)
         evaluate_source_breakers(NOW)
         for at in (20, 30, 40, 50, 60):
@@ -202,7 +203,7 @@ class TestJudging:
         assert (evaluate_source_breakers(later(920)), row().state) == (0, "OPEN")
         assert (evaluate_source_breakers(later(921)), row().state) == (1, "HALF_OPEN")
 
-    def test_what_opened_it_does_not_open_it_again(self, source: Source) -> None:
+    def test_earlier_failures_do_not_reopen_it(self, source: Source) -> None:
         """A short cooldown: the bad calls are still in the window when the probes have closed it."""
         half_open(source, at=later(30))
         write(source, calls=500, bad=500, at=later(20))
@@ -212,17 +213,17 @@ class TestJudging:
         write(source, calls=30, bad=30, at=later(60))
         assert (evaluate_source_breakers(later(61)), row().state) == (1, "OPEN")
 
-    def test_an_operators_decision_ends_by_itself(self, source: Source) -> None:
+    def test_an_override_ends_by_itself(self, source: Source) -> None:
         evaluate_source_breakers(NOW)
         breakers.force_closed(row(), minutes=5, reason="we know", actor="anna", now=NOW)
         write(source, calls=50, bad=50, at=later(20))
         assert (evaluate_source_breakers(later(299)), row().state, row().forced) == (0, "CLOSED", "CLOSED")
         assert (evaluate_source_breakers(later(300)), row().forced, row().forced_reason) == (1, "", "")
-        assert evaluate_source_breakers(later(301)) == 0  # judged afresh, not by what was put up with
+        assert evaluate_source_breakers(later(301)) == 0  # by new calls only, not by those during the override
         write(source, calls=50, bad=50, at=later(310))
         assert evaluate_source_breakers(later(311)) == 1
 
-    def test_is_told(self, source: Source) -> None:
+    def test_opening_and_closing_change_alert_and_audit(self, source: Source) -> None:
         evaluate_source_breakers(NOW)
         write(source, calls=50, bad=50, at=later(20))
         evaluate_source_breakers(later(21))
@@ -266,9 +267,7 @@ class TestProbes:
         assert row().open_until == later(900)
 
     @pytest.mark.parametrize("error", [ResourceLost("Chromium died"), Gone("404", http_status=404), ValueError("bug")])
-    def test_one_that_says_nothing_about_the_source_gives_its_permit_back(
-        self, source: Source, clock: Clock, error: Exception
-    ) -> None:
+    def test_one_without_evidence_returns_its_permit(self, source: Source, clock: Clock, error: Exception) -> None:
         ref = make_ref(source=source)
         half_open(source)
         scrape([open_task(ref)], engine_with(error))
@@ -281,9 +280,7 @@ class TestProbes:
             scrape([open_task(ref)], engine_with(payload_of(ref)))
         assert (row().state, row().probes) == ("CLOSED", {})
 
-    def test_a_match_that_is_left_alone_itself_does_not_keep_the_sources_permit(
-        self, source: Source, clock: Clock
-    ) -> None:
+    def test_a_match_behind_its_own_breaker_returns_the_sources_permit(self, source: Source, clock: Clock) -> None:
         ref = make_ref(source=source)
         Breaker.objects.create(name="x", ref=ref, state="OPEN", open_until=later(60), last_state_change=NOW)
         half_open(source)
@@ -320,7 +317,7 @@ class TestProbes:
         assert row().state == "CLOSED"
 
 
-class TestTasksOfASourceThatIsLeftAlone:
+class TestTasksBehindAnOpenBreaker:
     def trip(self, source: Source) -> None:
         evaluate_source_breakers(NOW)
         breakers.force_open(row(), minutes=10, reason="test", actor="anna", now=NOW)
@@ -332,7 +329,7 @@ class TestTasksOfASourceThatIsLeftAlone:
         assert [step(later(1)) for step in (open_due_tasks, open_gap_tasks, open_discovery_tasks)] == [0, 0, 0]
 
     @pytest.mark.parametrize("resource", list(Resource))
-    def test_are_not_hinted_whatever_they_read(
+    def test_are_not_hinted_for_any_resource(
         self, source: Source, clock: Clock, broker: StubBroker, resource: Resource
     ) -> None:
         ref = None if resource in (Resource.DISCOVERY, Resource.ROUND) else make_ref(source=source)
@@ -344,7 +341,7 @@ class TestTasksOfASourceThatIsLeftAlone:
         breakers.reset(row(), actor="anna", now=later(2))
         assert hint_due_tasks(later(2)) == 1
 
-    def test_that_were_on_their_way_are_put_off_and_lose_nothing(self, source: Source, clock: Clock) -> None:
+    def test_hinted_ones_are_put_off_and_lose_nothing(self, source: Source, clock: Clock) -> None:
         ref = make_ref(source=source)
         task_id = open_task(ref)
         self.trip(source)
@@ -355,12 +352,12 @@ class TestTasksOfASourceThatIsLeftAlone:
         assert isinstance(engine.reader, ScriptedReader)
         assert (engine.reader.reads, row().total_rejections) == (0, 1)
 
-    def test_another_sources_are(self, source: Source, clock: Clock, broker: StubBroker) -> None:
+    def test_those_of_another_source_are_hinted(self, source: Source, clock: Clock, broker: StubBroker) -> None:
         self.trip(source)
         make_ref(source="sofascore", next_poll_at=NOW, captured_at=later(-3))
         assert (open_due_tasks(NOW), hint_due_tasks(NOW)) == (1, 1)
 
-    def test_of_three_hundred_matches_only_three_set_out_when_it_half_opens(
+    def test_of_three_hundred_matches_only_three_start_when_it_half_opens(
         self, source: Source, clock: Clock, broker: StubBroker
     ) -> None:
         source.max_concurrency = 30
@@ -374,7 +371,42 @@ class TestTasksOfASourceThatIsLeftAlone:
         assert open_due_tasks(NOW) == 3
         assert (hint_due_tasks(NOW), hint_due_tasks(later(1)), open_due_tasks(later(1))) == (3, 0, 0)
 
-    def test_of_those_that_waited_only_three_set_out(self, source: Source, clock: Clock, broker: StubBroker) -> None:
+    @pytest.mark.requirement("FS-12")
+    @pytest.mark.parametrize(
+        ("canary", "is_only_probe"),
+        [
+            pytest.param({}, True, id="polled"),
+            pytest.param({"is_watched": False}, False, id="not watched"),
+            pytest.param({"next_poll_at": later(300)}, False, id="due in five minutes"),
+        ],
+    )
+    def test_only_canary_matches_are_probes_if_one_can_be_read(
+        self, source: Source, clock: Clock, broker: StubBroker, canary: dict[str, Any], is_only_probe: bool
+    ) -> None:
+        """The others stay, whether their task waits or they are due, although they are more urgent."""
+        quiet = make_match(priority=Priority.COMPLETED)
+        columns = {"next_poll_at": NOW, "captured_at": None, **canary}
+        named = make_ref(quiet, source=source, source_event_id="canary", **columns)
+        tasks = [open_task(make_ref(source=source, next_poll_at=later(600))) for _ in range(4)]
+        for _ in range(4):
+            make_ref(source=source, next_poll_at=NOW, captured_at=None)
+        Source.objects.update(canary_matches=["canary", "of last week"])
+        half_open(source)
+        if not is_only_probe:
+            assert (due.open_due(NOW), hint_due_tasks(NOW)) == ([], 3)
+            assert set(hints(broker)) < set(tasks)
+            return
+        for _ in range(3):
+            assert row().state == "HALF_OPEN"
+            with patch.object(due, "BATCH", 2):
+                (probe,) = due.open_due(clock.now)
+            assert (hint_due_tasks(clock.now), hints(broker)) == (1, [probe.task_id])
+            assert ScrapeTask.objects.get(pk=probe.task_id).ref == named
+            scrape([probe.task_id], engine_with(payload_of(named, at=clock.now)))
+            clock.now += timedelta(seconds=3)
+        assert row().state == "CLOSED"
+
+    def test_only_three_waiting_tasks_start(self, source: Source, clock: Clock, broker: StubBroker) -> None:
         for _ in range(20):
             open_task(make_ref(source=source))
         half_open(source)
@@ -382,7 +414,7 @@ class TestTasksOfASourceThatIsLeftAlone:
         assert hint_due_tasks(later(2)) == 3  # not claimed: hinted again
 
 
-class TestWhatCounts:
+class TestCountedCalls:
     @pytest.mark.parametrize(
         ("outcome", "expected"),
         [
@@ -467,7 +499,7 @@ class TestStretchedTimeouts:
 
 @contextmanager
 def together(number: int, work: Any) -> Iterator[list[Any]]:
-    """The same work in several threads, each with a connection of its own, let go at the same moment."""
+    """Runs the same function in several threads at the same moment, each with its own connection."""
     barrier, answers = threading.Barrier(number), []
 
     def run(index: int) -> None:
@@ -488,7 +520,7 @@ def together(number: int, work: Any) -> Iterator[list[Any]]:
 
 
 @pytest.mark.django_db(transaction=True)
-class TestAtTheSameMoment:
+class TestConcurrency:
     def test_three_permits_are_three(self, source: Source) -> None:
         half_open(source)
         stale = [fresh(source) for _ in range(8)]  # all have read the row before the first asks

@@ -1,4 +1,4 @@
-"""Whole matches of jobs take turns, so that live polls never wait behind them."""
+"""Background work: few tasks of a source are hinted at a time, so that live polls never wait."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broker() -> Iterator[None]:
 
 @pytest.fixture
 def now() -> datetime:
-    """Thirty whole matches are asked for at this moment."""
+    """Opens thirty tasks for whole matches; returns the time."""
     make_source("sofascore", max_concurrency=5)
     urls = [url_of(str(15_000_100 + number)) for number in range(30)]
     moment = timezone.now()
@@ -49,7 +49,7 @@ def hinted() -> list[str]:
 
 def test_a_few_of_a_source_are_hinted_at_a_time(now: datetime) -> None:
     assert hint_due_tasks(now) == BACKGROUND_AT_ONCE
-    assert hint_due_tasks(now + timedelta(seconds=0.5)) == 0, "those are still on their way"
+    assert hint_due_tasks(now + timedelta(seconds=0.5)) == 0, "those are not finished yet"
 
 
 def test_hints_the_next_when_one_is_done(now: datetime) -> None:
@@ -94,7 +94,7 @@ def test_waiting_tasks_take_no_room_from_live_polls(now: datetime) -> None:
 
 @pytest.mark.parametrize("resource", [Resource.LINEUPS, Resource.FIGURES])
 def test_line_ups_and_figures_are_background_work_too(resource: Resource) -> None:
-    """A hundred matches of the next three days, or a day's last readings: live polls have their places all the same."""
+    """A hundred such tasks leave places for live polls."""
     moment, source = timezone.now(), make_source("sofascore", max_concurrency=5)
     for _ in range(10):
         open_task(make_ref(source=source), at=moment, resource=resource)

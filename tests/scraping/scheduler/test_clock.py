@@ -1,4 +1,4 @@
-"""Fault 24: the machine's clock is set, an hour either way."""
+"""Fault 24: the machine's clock is set an hour back or forward."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _is_away(*_: object) -> int:
 @pytest.mark.both
 @pytest.mark.django_db
 class TestClockSetBackOneHour:
-    """Everything in the database was written an hour ahead of what is now called now."""
+    """All times in the database are an hour ahead of the clock."""
 
     @pytest.fixture
     def running(self) -> SchedulerLoop:
@@ -107,7 +107,7 @@ class TestClockSetBackOneHour:
         running.check_clock(later(2 - HOUR), 2.0)
         running.check_clock(later(3 - HOUR), 3.0)
         ref.refresh_from_db()
-        assert ref.next_poll_at == later(2.5 - HOUR), "once, by as much as the clock"
+        assert ref.next_poll_at == later(2.5 - HOUR), "shifted once, by the same time as the clock"
 
     def test_a_standby_leaves_it_to_the_leader(self, running: SchedulerLoop) -> None:
         ref = make_ref(next_poll_at=later(300))

@@ -1,4 +1,4 @@
-"""More is due than the sources bear: who is read, who waits, and that no limit is ever broken."""
+"""Overload: the choice of the matches that are read, and the limits of the sources."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def a_crowd(source: Source, number: int, *, interval: float, late: float = 0.0, **fields: int | str) -> list[int]:
-    """Matches of one kind at a source, all due, each read a little later than the one before."""
+    """Creates due matches of one kind at a source, each read a little later than the one before."""
     made = Match.objects.bulk_create(
         Match(sport="cricket", lifecycle=MatchLifecycle.ACTIVE, created_at=NOW, **fields) for _ in range(number)
     )
@@ -73,7 +73,7 @@ def a_crowd(source: Source, number: int, *, interval: float, late: float = 0.0, 
 
 
 def finish_all(now: datetime) -> None:
-    """Every open task was read well and is due again after its interval."""
+    """Finishes every open task; its match is due again after its interval."""
     refs = MatchRef.objects.filter(tasks__state__in=OPEN_STATES)
     for seconds in set(refs.values_list("polling_interval_seconds", flat=True)):
         due_at = now + timedelta(seconds=seconds)
@@ -102,8 +102,7 @@ class TestOverload:
     def test_polls_live_matches_first_and_starves_none(
         self, source: Source, batch: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """200 live matches that want 80 reads a second, 50 that are over, and ten places; also where they outnumber
-        what is looked at in one go."""
+        """200 live matches that need 80 reads a second, 50 completed ones, ten places; also in small batches."""
         monkeypatch.setattr(due, "BATCH", batch)
         live = {"status": Status.LIVE.value, "priority": Priority.LIVE.value}
         kinds = {
@@ -120,14 +119,14 @@ class TestOverload:
             finish_all(later(second))
         assert {ref_id for kind in kinds.values() for ref_id in kind} == set(reads), "none was left out"
         gap = {name: worst_gap(reads, refs) for name, refs in kinds.items() if name != "over"}
-        assert gap["high"] <= 3.0, "what matters most is read as if there were no crowd"
-        assert gap["high"] < gap["normal"] < 100.0, "and the rest is stretched"
+        assert gap["high"] <= 3.0, "the most important are read without delay"
+        assert gap["high"] < gap["normal"] < 100.0, "the others are read less often"
         before_starved = [at for ref_id in kinds["over"] for at in reads[ref_id] if at < later(30)]
-        assert before_starved == [], "what is over waits while live ones wait, until it is starved"
+        assert before_starved == [], "completed matches wait for live ones until they are starved"
 
     @pytest.mark.both
     def test_more_than_a_batch_hides_no_source(self, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of each source the most urgent and the hungriest are looked at, however many the others have."""
+        """The most urgent and the longest waiting matches of each source are considered."""
         monkeypatch.setattr(due, "BATCH", 5)
         a_crowd(source, 30, interval=2.5, priority=Priority.LIVE.value)
         (starved,) = a_crowd(source, 1, interval=300.0, late=5000.0, priority=Priority.COMPLETED.value)
@@ -174,7 +173,7 @@ class TestOverload:
         assert [open_gap_tasks(NOW), open_gap_tasks(later(1)), open_due_tasks(later(1))] == [3, 0, 7]
 
     def test_gives_a_place_to_background_work(self, source: Source, broker: StubBroker) -> None:
-        """Line-ups wait behind live polls, but not for ever."""
+        """Line-ups wait for live polls, but get a place."""
         a_crowd(source, 60, interval=2.5, priority=Priority.LIVE.value)
         lineups = open_task(make_ref(source=source), resource=Resource.LINEUPS)
         for tick in range(8):
@@ -224,7 +223,7 @@ class TestHints:
         assert self.hinted(broker) == [ids[place] for place in (4, 3, 2, 1, 5, 0)]
 
     def test_keeps_to_the_concurrency_of_a_source(self, broker: StubBroker) -> None:
-        """A person retries forty dead tasks at once: they go out as places come free."""
+        """An operator retries forty dead tasks at once: they are hinted as places become free."""
         source = make_source(max_concurrency=3)
         for _ in range(8):
             open_task(make_ref(source=source))
@@ -245,7 +244,7 @@ class TestHints:
 
 
 class RandomReader(ScriptedReader):
-    """Fails now and then, and remembers when it looked at what."""
+    """Fails at random and records the time of each read."""
 
     def __init__(self, chance: random.Random, clock: Clock) -> None:
         super().__init__(ReadTimeout("slow"))
@@ -272,7 +271,7 @@ def under_way(now: datetime) -> Counter[int]:
 def test_keeps_every_limit_of_a_source_under_random_load(
     seed: int, broker: StubBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two schedulers, workers that die, sources that fail, people who want everything at once."""
+    """Two schedulers, dying workers, failing sources, and operators who resume and retry."""
     chance = random.Random(seed)
     source = make_source(max_concurrency=4, burst_allowance=2, min_interval_seconds=1.0)
     for place in range(9):
@@ -288,7 +287,7 @@ def test_keeps_every_limit_of_a_source_under_random_load(
                 dispatch_due(clock.now)
                 assert ScrapeTask.objects.count() - before <= 2, "no more at once than its burst"
                 hint_due_tasks(clock.now)
-                assert under_way(clock.now)[source.pk] <= 4, "no more under way than it bears"
+                assert under_way(clock.now)[source.pk] <= 4, "no more under way than its concurrency"
                 assert ScrapeTask.objects.filter(state__in=OPEN_STATES).count() <= 4
                 due._given[source.pk] = chance.randrange(8)  # the other scheduler counts for itself
             for task_id in TestHints().hinted(broker):
@@ -297,7 +296,7 @@ def test_keeps_every_limit_of_a_source_under_random_load(
             chance.shuffle(held)
             done, held = held[:2], held[2:]
             for claim in done:
-                if chance.random() > 0.05:  # else the worker is gone without a word
+                if chance.random() > 0.05:  # else the worker has died
                     run([claim], engine)
             rescue_expired(clock.now)
             if chance.random() < 0.3:  # a person resumes a match, or its scraper is restarted
@@ -305,13 +304,36 @@ def test_keeps_every_limit_of_a_source_under_random_load(
     assert sum(map(len, reader.looks.values())) > 15
     for looks in reader.looks.values():
         gaps = [(second - first).total_seconds() for first, second in pairwise(looks)]
-        assert min(gaps, default=1.0) >= 1.0, "a match was looked at twice within its shortest interval"
+        assert min(gaps, default=1.0) >= 1.0, "a match was read twice within its shortest interval"
+
+
+@pytest.mark.requirement("SO-7")
+def test_spaces_the_tasks_of_a_source_whatever_they_read(broker: StubBroker) -> None:
+    source = make_source(max_concurrency=100, burst_allowance=4, min_interval_seconds=0.5)
+    refs = [make_ref(make_match(), source=source, next_poll_at=NOW, captured_at=later(-100)) for _ in range(20)]
+    assert dispatch_due(NOW) == 4
+    new = [journal.NewTask(source.pk, ref.pk, Resource.COMMENTARY, 0, run_at=NOW) for ref in refs]
+    journal.open_tasks(new, now=NOW)
+    assert [hint_due_tasks(NOW), dispatch_due(NOW)] == [0, 0]
+    assert [hint_due_tasks(NOW + timedelta(seconds=0.5)), dispatch_due(NOW + timedelta(seconds=0.5))] == [1, 0]
+    began = 0
+    for tick in range(6, 56):  # ten more seconds, five ticks each
+        began += dispatch_due(NOW + timedelta(seconds=tick * 0.2)) + hint_due_tasks(NOW + timedelta(seconds=tick * 0.2))
+        ScrapeTask.objects.filter(resource=Resource.SCORECARD).update(hinted_at=NOW + timedelta(days=1))
+    assert 20 <= began <= 22
+
+
+def test_a_source_without_an_interval_has_its_burst_only(broker: StubBroker) -> None:
+    source = make_source(max_concurrency=100, burst_allowance=4, min_interval_seconds=0)
+    for _ in range(20):
+        make_ref(make_match(), source=source, next_poll_at=NOW, captured_at=later(-100))
+    assert [dispatch_due(NOW) for _ in range(3)] == [4, 4, 4]
 
 
 @pytest.mark.both
 @pytest.mark.django_db(transaction=True)
 def test_two_schedulers_at_once_keep_to_the_limit() -> None:
-    """They see other refs as due, for their clocks differ, and count the open tasks at the same time."""
+    """Their clocks differ, so other refs are due, and both count the open tasks at the same time."""
     source = make_source(max_concurrency=6, burst_allowance=6)
     a_crowd(source, 40, interval=2.5, priority=Priority.LIVE.value)
     MatchRef.objects.update(next_poll_at=F("captured_at"))

@@ -1,4 +1,4 @@
-"""A scraper that has lived its time is replaced, and its match is read as if for the first time."""
+"""Restarts of scrapers, after which a match is read by a visit."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_restarts_after_six_hours_with_a_visit() -> None:
     reader._modes.visits.put(ref.pk, VisitRecord({}, None, 0.0))
     plan = reader._modes.plan(after)
     assert (plan.record, plan.visit_reason) == (None, "the scraper is new")
-    assert reader._modes.visits.get(ref.pk) is None, "what the worn one had learnt is forgotten"
+    assert reader._modes.visits.get(ref.pk) is None, "requests learned by the old scraper are not used"
 
 
 @pytest.mark.requirement("DM-1")
 class TestRestartReasons:
-    """Age, silence, errors, memory: DM-1's four, with the reason on the row that was stopped."""
+    """The four reasons of DM-1 (age, silence, errors, memory), stored on the stopped row."""
 
     @pytest.mark.parametrize(
         ("fields", "reason"),
@@ -83,6 +83,15 @@ class TestRestartReasons:
             make_scraper(ref, last_update_time=NOW, worker_id="large")
         assert restart_scrapers(NOW) == 0
 
+    def test_restarts_the_scraper_whose_own_page_is_large(self) -> None:
+        make_worker("large", now=NOW, memory_bytes=1800 * MEGABYTE, renderers={"crex_1": (1600 * MEGABYTE, 5.0)})
+        for number in range(2):
+            ref = make_ref(make_match(title=str(number)), source_event_id=str(number))
+            make_scraper(ref, last_update_time=NOW, worker_id="large")
+        assert restart_scrapers(NOW) == 1
+        stopped = Scraper.objects.get(stopped_at=NOW)
+        assert (stopped.ref.key, stopped.stop_reason) == ("crex_1", "1,700 MB of memory, more than 1,536 MB")
+
     def test_does_not_restart_a_scraper_that_stays_large_again(self) -> None:
         make_worker("large", now=NOW, memory_bytes=1600 * MEGABYTE)
         make_scraper(make_ref(), last_update_time=NOW, worker_id="large")
@@ -103,7 +112,7 @@ class TestRestartReasons:
 
 @pytest.mark.requirement("DM-1")
 def test_restarting_one_scraper_leaves_the_others_alone() -> None:
-    """Their rows, their turns and what is remembered of their sessions stay as they were."""
+    """Their rows, due times and cached requests are unchanged."""
     refs = [
         make_ref(
             make_match(title=str(number)),
@@ -141,7 +150,7 @@ def test_stops_a_scraper_that_is_not_needed_any_more(is_watched: bool) -> None:
 
 
 def test_restarts_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an outage all of them are worn at once."""
+    """After an outage all scrapers need a restart."""
     monkeypatch.setattr(recover, "RESTARTS_AT_ONCE", 2)
     for number in range(3):
         make_scraper(make_ref(source_event_id=f"m{number}"), start_time=later(-900), last_update_time=later(-900))

@@ -1,4 +1,4 @@
-"""How long scraping keeps things: rule by rule, each called with the time."""
+"""The retention rules of scraping, each called with the time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DAY = 86_400
 
 @pytest.fixture(autouse=True)
 def media(settings: LazySettings, tmp_path: Path) -> Path:
-    settings.MEDIA_ROOT = tmp_path / "media"
+    settings.STORAGE_DIR = tmp_path / "media"
     return tmp_path / "media"
 
 
@@ -59,7 +59,7 @@ def ended(state: TaskState, age: timedelta, ref: MatchRef | None = None, **field
 def make_evidence(media: Path, *, age: timedelta = timedelta(), size: int = 10, **fields: Any) -> Evidence:
     """A row and its file."""
     number = Evidence.objects.count()
-    path = f"evidence/2026-01-01/{number}.txt"
+    path = f"error_pages/{number}.html"
     file = media / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"x" * size)
@@ -131,7 +131,7 @@ class TestHistory:
         for name, age, has_error in (("new", 1, False), ("in use", 40, True), ("old", 40, False)):
             seen = later(-age * DAY)
             group = ErrorGroup.objects.create(
-                fingerprint=name, source=source, error_class="drift", error_type="layout", first_seen_at=seen,
+                fingerprint=name, source=source, error_class="drift", error_code="layout", first_seen_at=seen,
                 last_seen_at=seen,
             )  # fmt: skip
             if has_error:
@@ -243,7 +243,7 @@ class TestEvidence:
             ("old.draft", 70 * 60),
             (Path(mine.path).name, 0),
         ):
-            files[name] = media / "evidence" / "2026-01-01" / name
+            files[name] = media / "error_pages" / name
             files[name].write_text("x")
             os.utime(files[name], (NOW.timestamp() - age,) * 2)
         os.utime(media / mine.path, (NOW.timestamp() - DAY,) * 2)
@@ -252,12 +252,6 @@ class TestEvidence:
 
     def test_does_nothing_without_files(self) -> None:
         assert prune_seldom(NOW) == 0
-
-    def test_deletes_empty_folders_of_other_days(self, media: Path) -> None:
-        empty = media / evidence.FOLDER / "2020-01-01"
-        empty.mkdir(parents=True)
-        prune_seldom(NOW)
-        assert not empty.exists()
 
 
 class TestBatches:
@@ -304,7 +298,7 @@ def test_keeps_a_dead_task_that_is_being_retried() -> None:
 
 @pytest.mark.scaled
 class TestQueryPlans:
-    """The tables that grow by the second are never read from end to end."""
+    """Large tables are never scanned completely."""
 
     @pytest.mark.parametrize(
         ("table", "index"),
@@ -318,7 +312,7 @@ class TestQueryPlans:
     )
     def test_use_an_index(self, table: str, index: str) -> None:
         ref = make_ref()
-        for number in range(300):  # mostly young, as in life
+        for number in range(300):  # mostly young rows, as in production
             at = later(-90 * DAY if number == 0 else -60)
             ended(TaskState.SUCCESS, NOW - at, ref)
             ended(TaskState.DEAD, NOW - at, ref)

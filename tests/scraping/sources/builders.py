@@ -1,4 +1,4 @@
-"""Invented matches in the shapes of the two sites, made afresh for every test so that each may spoil its own."""
+"""Matches in the formats of the two sites, new for every test, which may change them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def feed() -> list[dict[str, Any]]:
 
 
 def state(**changes: Any) -> dict[str, Any]:
-    """The page's blob, as the server rendered it: its team1 is the side now batting."""
+    """Returns the page's state blob; its team1 is the batting side."""
     rendered = live(
         team1="PEL", team1_f_n="Pelican Town", team1short="PEL", team1flag="/flags/PE.png",
         team2="ORC", team2_f_n="Orchard City", team2short="ORC", team2flag="/flags/OR.png",

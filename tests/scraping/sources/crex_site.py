@@ -1,4 +1,4 @@
-"""One match of the stadium as its Crex-like site serves it at any moment, without the network."""
+"""A match of the stadium's Crex site at any moment, without the network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOON = datetime(2026, 5, 2, 12, 0, tzinfo=UTC).timestamp()
 
 
 class CrexSite:
-    """Moves through a match event by event, and is read as the reader would read it."""
+    """Moves through a match event by event and returns readings as the reader would."""
 
     def __init__(self, simulation: Simulation, match: Match) -> None:
         assert isinstance(match.script, CricketScript)
@@ -35,7 +35,7 @@ class CrexSite:
         self.book = EventLog(match, feed_item)
         self.static: Document | None = None
         self.visits = 0
-        self.has_card = False  # the page was seen asking for the scorecard
+        self.has_card = False  # the page requests the scorecard
 
     @classmethod
     def of_programme(cls, programme: str, number: int = 0) -> CrexSite:
@@ -63,7 +63,7 @@ class CrexSite:
 
     @property
     def moment(self) -> datetime:
-        """A little after the last event."""
+        """Returns a time shortly after the last event."""
         event = self.match.script.events[max(self.state.applied - 1, 0)]
         return datetime.fromtimestamp(self.simulation.clock.wall_at(self.match.starts_at + event.at) + 0.001, tz=UTC)
 
@@ -83,14 +83,14 @@ class CrexSite:
         return [*documents, _answer("scorecard", scorecard(self.state))] if self.has_card else documents
 
     def visit(self) -> Payload:
-        """What a browser brings: the page, and what its script asks for."""
+        """Returns the reading of a visit: the page and the responses that its script requests."""
         self.visits += 1
         self.has_card = self.has_card or len(self.state.innings) > 2 or self.match.script.overs == 0  # type: ignore[union-attr]
         self.static = self.page("static_page")
         return self.parse(ReadMode.VISIT, self.page(), *self.answers())
 
     def poll(self) -> Payload:
-        """A direct read, made good by a visit where it breaks."""
+        """Returns a direct read, or a visit if it cannot be parsed."""
         if self.static is None:
             return self.visit()
         try:
@@ -102,20 +102,20 @@ class CrexSite:
         return ADAPTER.parse(Reading(self.ref, mode, self.moment, {one.name: one for one in documents}))
 
     def parse_page(self) -> Payload:
-        """The page without anything that its script asks for."""
+        """Returns the parsed page without responses."""
         return self.parse(ReadMode.VISIT, self.page())
 
     def read_feed(self, items: list[dict[str, Any]]) -> tuple[Event, ...]:
         """These items, newest last, as a page of the feed."""
         return self.parse(ReadMode.VISIT, self.page(), self.answers()[0], _answer("feed", items[::-1])).events
 
-    def besides(self, name: str, tab: str) -> Reading:
+    def read_tab(self, name: str, tab: str) -> Reading:
         body: Any = scorecard(self.state) if name == "scorecard" else squads(self.match, self.state)
         documents = (_answer(name, body), self.page(tab=tab))
         return Reading(self.ref, ReadMode.DIRECT, self.moment, {one.name: one for one in documents})
 
     def whole_feed(self) -> dict[str, Event]:
-        """All pages of the feed together."""
+        """Returns all pages of the feed together."""
         self.advance()
         events: dict[str, Event] = {}
         before: int | None = None

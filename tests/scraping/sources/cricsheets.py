@@ -1,4 +1,4 @@
-"""Small invented matches in the Cricsheet format, with everything in them that is rare."""
+"""Small matches in the Cricsheet format with rare events."""
 
 from __future__ import annotations
 

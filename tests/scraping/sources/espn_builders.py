@@ -1,4 +1,4 @@
-"""Invented matches in the shapes of ESPN's API, made afresh for every test so that each may spoil its own."""
+"""Matches in the format of ESPN's API, new for every test, which may change them."""
 
 from __future__ import annotations
 
@@ -127,6 +127,29 @@ def detail(
         "scoringPlay": False, "yellowCard": False, "redCard": False, "penaltyKick": False, "ownGoal": False,
         "shootout": False, "athletesInvolved": athletes,
     } | flags  # fmt: skip
+
+
+def participants(who: str) -> list[dict[str, Any]]:
+    names = enumerate(filter(None, who.split("|")))
+    return [{"athlete": {"id": str(900 + place), "displayName": name}} for place, name in names]
+
+
+def summary_detail(minute: str, who: str, side: str = "21", **flags: Any) -> dict[str, Any]:
+    """A detail in the header of a summary: no type, and `participants`."""
+    return {
+        "clock": {"value": 840.0, "displayValue": minute}, "team": {"id": side}, "participants": participants(who),
+        "scoringPlay": False, "yellowCard": False, "redCard": False, "penaltyKick": False, "ownGoal": False,
+        "shootout": False,
+    } | flags  # fmt: skip
+
+
+def key_event(text: str, minute: str, who: str, side: str | None = "21", **flags: Any) -> dict[str, Any]:
+    team = {"team": {"id": side}} if side else {}
+    return {
+        "id": f"{text} {minute}", "type": {"id": "1", "text": text, "type": text.lower().replace(" ", "-")},
+        "clock": {"value": 0.0, "displayValue": minute}, "scoringPlay": False, "shootout": False,
+        "participants": participants(who),
+    } | team | flags  # fmt: skip
 
 
 def soccer_status(name: str = "STATUS_SECOND_HALF", state: str = "in", **more: Any) -> dict[str, Any]:

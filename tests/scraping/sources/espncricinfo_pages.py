@@ -1,4 +1,4 @@
-"""Invented matches in the shape of ESPNcricinfo's pages, made afresh for every test so that each may spoil its own."""
+"""Matches in the format of ESPNcricinfo's pages, new for every test, which may change them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from scraping.payloads import Payload
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
-from scraping.sources.espncricinfo import EspncricinfoAdapter
+from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
 from tests.scraping.sources import builders as build
 
 ADAPTER = EspncricinfoAdapter()
@@ -48,7 +48,7 @@ def inning(number: int, team: dict[str, Any], runs: int, wickets: int, overs: fl
 
 
 def ball(index: int, total: int = 1, *, over: int = 10, legal: int | None = None, **changes: Any) -> dict[str, Any]:
-    """The index-th delivery of an over, `legal` in its label where wides came before it."""
+    """Returns the index-th delivery of an over; `legal`: the number in its label after wides."""
     number = index if legal is None else legal
     return {
         "id": 9_000_000 + over * 100 + index, "inningNumber": 2, "overNumber": over + 1, "ballNumber": index,
@@ -117,7 +117,7 @@ def read(document: Document) -> Reading:
 
 
 def parse(of: dict[str, Any] | None = None, inside: dict[str, Any] | None = None, **changes: Any) -> Payload:
-    """The live page as it is read; arguments as in `page`."""
+    """Returns the parsed live page; arguments as in `page`."""
     return ADAPTER.parse(read(page(of, inside, **changes)))
 
 

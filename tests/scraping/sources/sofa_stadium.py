@@ -1,4 +1,4 @@
-"""The simulated Sofascore without its server: what it would answer at a moment, and what is true then."""
+"""The simulated Sofascore site without a server: its responses and the ground truth at a moment."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PHASES = {
 
 
 class Site:
-    """A simulation whose clock the test moves; a simulated second is a second."""
+    """A simulation at real-time pace with a test clock."""
 
     def __init__(self, **settings: Any) -> None:
         self._clock = [NOON]
         self.simulation = Simulation(StadiumConfig(pace=1.0, **settings), wall_clock=lambda: self._clock[0])
 
     def move_to(self, match: Match, seconds: float) -> None:
-        """So long after the match's scheduled start."""
+        """Moves the clock to this time after the match's scheduled start."""
         self._clock[0] += match.starts_at + seconds - self.simulation.clock.now()
 
     def truth(self, match: Match) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Site:
         event = answer("event", {"event": football_event.event(self.simulation, match, state)})
         return self.reading(match, event, *([] if found is None else [answer("lineups", found)]))
 
-    def cricket(self, match: Match, *besides: str) -> Reading:
+    def cricket(self, match: Match, *others: str) -> Reading:
         log = self.simulation.log(match, incident)
         state = log.state
         found = {
@@ -64,7 +64,7 @@ class Site:
             "innings": cricket_innings.innings(state),
             "lineups": cricket_innings.lineups(match, state, self.simulation.start_wall(match) - self._clock[0]),
         }
-        return self.reading(match, *(answer(name, found[name]) for name in ("event", *besides) if found[name]))
+        return self.reading(match, *(answer(name, found[name]) for name in ("event", *others) if found[name]))
 
 
 def answer(name: str, body: Any) -> Document:

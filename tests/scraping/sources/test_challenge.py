@@ -1,4 +1,4 @@
-"""Telling a challenge from a page, and an error from an answer."""
+"""Detection of bot challenges in pages and of errors in response bodies."""
 
 from __future__ import annotations
 

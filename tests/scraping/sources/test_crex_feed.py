@@ -1,4 +1,4 @@
-"""The ball feed: stable events, and the request for what came before."""
+"""The ball feed: stable events, and requests for older ones."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class TestEvents:
         assert (found.slot, found.over, found.is_critical) == ("o:2:9", "10", False)
 
     @pytest.mark.parametrize("manner", ["retired hurt", "Retd hurt", "retired not out", "retd. ill", "retired - hurt"])
-    def test_who_goes_off_hurt_is_not_out(self, manner: str) -> None:
+    def test_a_batter_who_retires_hurt_is_not_out(self, manner: str) -> None:
         found = event(build.feed()[3] | {"wicketDesc": manner, "dismissal": 9, "wn": None})
         assert (found.kind, found.is_critical, found.slot) == ("retired", False, "")
 
-    def test_who_retires_out_is(self) -> None:
+    def test_a_batter_who_retires_out_is_out(self) -> None:
         found = event(build.feed()[3] | {"wicketDesc": "retired out", "dismissal": None})
         assert (found.kind, found.slot) == ("dismissal", "w:2:2")
 
@@ -141,8 +141,8 @@ class TestPlaces:
         part = balls(162, 10, *self.WHOLE)[3:]
         assert self.slots(*part, over(11, ".".join(self.WHOLE)))[165] == "b:2:10:4"
 
-    def test_survives_holes(self) -> None:
-        """The very items of a recorded page: the over's last ball is not among them."""
+    def test_survives_missing_items(self) -> None:
+        """The items of a recorded page, which lack the last ball of the over."""
         no_ball = balls(162, 10, *self.WHOLE)[5]
         later = balls(169, 11, "4", "0", "1", "1", "4")[3:]
         found = self.slots(no_ball, over(11, ".".join(self.WHOLE)), *later, over(12, "4.0.1.1.4"))
@@ -185,7 +185,7 @@ class TestUnknownValues:
         assert len(payload.events) == 2
 
 
-class TestTheAnswer:
+class TestResponse:
     @pytest.mark.parametrize(
         ("data", "count"),
         [
@@ -196,7 +196,7 @@ class TestTheAnswer:
             ({}, None),
         ],
     )
-    def test_is_a_list_with_ids_or_it_is_nothing(self, data: object, count: int | None) -> None:
+    def test_must_be_a_list_with_ids(self, data: object, count: int | None) -> None:
         items = items_in(data, "9XA")
         assert (None if items is None else len(items)) == count
 
@@ -257,10 +257,10 @@ class TestOlderEvents:
         again = Request("feed", ASKED.url, "POST", json.dumps({"lastDocId": build.ball(7)["id"]}).encode())
         assert self.older(build.ball(7), asked=again) is None
 
-    def test_can_be_asked_for_when_the_first_request_had_no_body(self) -> None:
+    def test_can_be_requested_if_the_first_request_had_no_body(self) -> None:
         assert (self.older(build.ball(7), asked=Request("feed", ASKED.url, "POST")) or {})["matchKey"] == "9XA"
 
-    def test_start_from_the_pages_copy_when_the_feed_was_not_asked(self) -> None:
+    def test_start_from_the_pages_copy_if_the_feed_was_not_requested(self) -> None:
         page: Document = build.page()
         request = ADAPTER.older_events(build.reading(build.CREX, page), ASKED)
         assert request is not None

@@ -1,4 +1,4 @@
-"""Whose innings stands where: the live answer's two, the one at hand, the scorecard's, and what a chase demands."""
+"""Innings from the live response, the recent overs and the scorecard, in order, with targets."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ class TestInnings:
 
 
 class TestInningsAfterTheSecond:
-    """`j` and `k` are the first two; the recent overs have the one at hand, the scorecard has all."""
+    """`j` and `k` are the first two innings; the recent overs have the current one, the scorecard has all."""
 
     FIRST_TWO = [(1, "team_a", 350, "98.0"), (2, "team_b", 200, "61.2")]
     TEST = build.live(fo="TEST", j="350/10(98.0", k="200/10(61.2", h="2", l="", m="", n="")
 
     def page(self, **changes: Any) -> Document:
-        """The last visit's page, of a Test in its third innings."""
+        """Returns the last visit's page of a Test in its third innings."""
         state = build.state()
         state["https://live.test/api/v3/getSV3?key=9XA"] |= {"fo": "TEST", "h": "2", "inning": 3} | changes
         return build.page(state, name="static_page")

@@ -1,4 +1,4 @@
-"""Finding Crex's matches: from the list answer, the page's state, or the cards."""
+"""The list of Crex's matches from the response, the page's state, or the cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Crex adapter makes of a match: which document it believes for what, and what it refuses."""
+"""Parsing of a match by the Crex adapter: the document of each field, fallbacks and refusals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def visit(*documents: Document, captured_at: datetime = build.DURING) -> Payload
 
 
 def direct(data: Any, *documents: Document, captured_at: datetime = build.DURING) -> Payload:
-    """A direct read: the live answer, and the last visit's page carried along unless the test brings its own."""
+    """Returns a direct read: the live response with the last visit's page, unless the test passes one."""
     carried = documents or (build.page(name="static_page"),)
     read = build.reading(
         build.CREX, build.document("live", data), *carried, mode=ReadMode.DIRECT, captured_at=captured_at
@@ -84,7 +84,7 @@ class TestMatchState:
         assert (state.teams.team_b.name, state.teams.team_b.short_name) == ("Pelican Town", "PEL")
 
 
-class TestWhichDocumentIsBelieved:
+class TestPrecedence:
     def test_scores_come_from_the_live_answer_not_from_the_page(self) -> None:
         payload = visit(build.page(), build.document("live", build.live(k="95/3(11.1")))
         assert payload.state.score.team_b.runs == 95
@@ -194,7 +194,7 @@ class TestFallbacks:
 class TestSchemaBreaks:
     @pytest.mark.requirement("FS-2")
     @pytest.mark.parametrize("gone", ["a", "j", "k", "B"])
-    def test_a_live_answer_without_a_field_that_we_live_on(self, gone: str) -> None:
+    def test_a_live_response_without_a_required_field(self, gone: str) -> None:
         data = build.live()
         data[f"v2_{gone}"] = data.pop(gone)
         with pytest.raises(SchemaBreak, match=rf"crex\.live\.v1: {gone} \(field required\)"):
@@ -290,9 +290,43 @@ class TestChallenges:
             direct(CHALLENGE)
 
 
-class TestRubbish:
+class TestInvalidValues:
     @pytest.mark.requirement("ZT-5")
     @pytest.mark.parametrize("score", ["151/11(19.2", "-4/1(3.2", "99999/1(3.2"])
     def test_an_impossible_score_is_refused_with_the_value_named(self, score: str) -> None:
         with pytest.raises(PayloadRejected, match="Innings"):
             direct(build.live(j=score))
+
+
+class TestThePage:
+    """A cached page from before the toss is fetched again once play has begun."""
+
+    def needs_page(self, live: Any, **rendered: Any) -> bool:
+        early = {"a": "OR.PE", "j": "", "k": "", "B": "", "h": None, "inning": None, "comment1": ""} | rendered
+        state = build.state(**{"https://live.test/api/v3/getSV3?key=9XA": early})
+        page = build.page(state, name="static_page")
+        return ADAPTER.needs_page(build.reading(build.CREX, build.document("live", live), page, mode=ReadMode.DIRECT))
+
+    @pytest.mark.requirement("SO-12")
+    def test_is_needed_for_the_toss(self) -> None:
+        assert self.needs_page(build.live())
+        assert self.needs_page(build.live(j="0/0(0.1", k=""))
+
+    @pytest.mark.parametrize(
+        ("live", "rendered"),
+        [
+            pytest.param(build.live(j="", k=""), {}, id="play has not begun"),
+            pytest.param(build.live(j="0/0(0.0", k=""), {}, id="no ball yet"),
+            pytest.param(build.live(), {"comment1": "PEL won the toss and chose to bowl"}, id="the page has the toss"),
+            pytest.param(build.live(), {"j": "12/0(1.2"}, id="the page is from after the start and has no toss"),
+            pytest.param([], {}, id="no live response"),
+            pytest.param({"j": [5]}, {}, id="rubbish"),
+        ],
+    )
+    def test_is_not_needed(self, live: Any, rendered: dict[str, Any]) -> None:
+        assert not self.needs_page(live, **rendered)
+
+    def test_of_another_match_is_left_to_the_parser(self) -> None:
+        page = build.page({"match-7QQ": {"fkey": "7QQ"}}, name="static_page")
+        read = build.reading(build.CREX, build.document("live", build.live()), page, mode=ReadMode.DIRECT)
+        assert not ADAPTER.needs_page(read)

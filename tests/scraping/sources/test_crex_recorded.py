@@ -1,4 +1,4 @@
-"""The Crex adapter on recorded answers, field by field. VICTORYLINE_RECORDINGS names their folder."""
+"""The Crex adapter on recorded responses, field by field. VICTORYLINE_RECORDINGS names their folder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def page_payload(state: dict[str, Any], key: str) -> Payload:
 
 @pytest.mark.parametrize("file", texts("app_root_state_*.json"))
 class TestPageState:
-    """Every expectation is worked out from the recording itself: another match of the kind must do as well."""
+    """Expectations are computed from the recording, so that any match of this kind can be used."""
 
     def test_gives_the_match(self, file: Path) -> None:
         state, key = json.loads(file.read_text()), key_of(file)
@@ -99,7 +99,7 @@ class TestPageState:
                 assert (event.slot, event.runs) == (f"o:{item['inning'] + 1}:{item['on']}", item["runs"])
 
     def test_codes_of_an_over_add_up_to_its_runs(self, file: Path) -> None:
-        """Which is how it is known that the number of a no-ball leaves its own run out."""
+        """Shows that the number of a no-ball does not contain its own run."""
         summaries = [item for item in answer(json.loads(file.read_text()), "getBallFeeds") if item["type"] == "o"]
         assert summaries
         for item in summaries:
@@ -125,7 +125,7 @@ def test_a_log_of_live_answers_gives_the_score(file: Path) -> None:
     mapping = build.document("mapping", {"t": names})
     for record in recorded["records"]:
         body = record["body"]
-        live = build.document("live", json.dumps(body), url=record["url"])  # its server calls it HTML
+        live = build.document("live", json.dumps(body), url=record["url"])  # labelled as HTML by its server
         payload = ADAPTER.parse(build.reading(RefInfo(key, ""), live, mapping, mode=ReadMode.DIRECT))
         shown = [f"{one.runs}/{one.wickets}({one.overs}" for one in payload.state.innings]
         assert shown == [body["j"], body["k"]][: int(body["h"]) + 1]

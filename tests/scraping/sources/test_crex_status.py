@@ -1,4 +1,4 @@
-"""What a match is doing, and what is new to us in the texts that say so."""
+"""Status and phase from the texts of the site, and unknown texts."""
 
 from __future__ import annotations
 

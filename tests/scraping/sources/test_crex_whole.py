@@ -1,4 +1,4 @@
-"""Whole matches as the Crex-like site serves them: at any moment the adapter reads what happened."""
+"""Whole matches of the stadium's Crex site: every parsed reading agrees with the ground truth."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def assert_true(payload: Payload, site: CrexSite) -> None:
 
 
 def check_moments(site: CrexSite, every: int) -> None:
-    """Direct reads on the page of the last visit, as the reader makes them; a fresh page alone must say the same."""
+    """Checks direct reads with the last visit's page; a new page alone must give the same."""
     while not site.is_at_end:
         site.move()
         last = site.match.script.events[site.state.applied - 1]
@@ -100,7 +100,7 @@ class TestInventedMatches:
             assert [one.runs for one in read.state.innings] == [one.runs for one in site.state.innings]
 
     def test_keep_their_places_in_half_a_feed(self, site: CrexSite) -> None:
-        """Every second item is missing, as a planted fault does it."""
+        """Every second item is missing, as with the fault `half_list`."""
         site.move(10**6)
         site.advance()
         whole = site.whole_feed()

@@ -1,4 +1,4 @@
-"""ESPN cricket: the traps of its summary and its plays, one a row."""
+"""ESPN cricket: parsing of the summary, with its special cases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scraping.errors import Blocked, Gone, LayoutChanged, PayloadRejected, Schem
 from scraping.payloads import Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import ReadMode, RefInfo
-from scraping.sources.espn import EspnAdapter
+from scraping.sources.espn.cricket import EspnAdapter
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espn_builders as espn
 
@@ -230,7 +230,7 @@ class TestSummary:
         with pytest.raises(PayloadRejected, match="unknown state 'limbo'"):
             parsed(espn.summary(status=espn.status("limbo")))
 
-    def test_a_page_that_shows_the_answer_will_do(self) -> None:
+    def test_a_page_that_shows_the_response_is_accepted(self) -> None:
         shown = json.dumps(espn.summary()).replace("&", "&amp;").replace("<", "&lt;")
         html = f'<html><head></head><body><pre style="x">{shown}</pre></body></html>'
         payload = ESPN.parse(build.reading(espn.CRICKET, build.document("page", html)))
@@ -291,7 +291,21 @@ class TestLists:
         assert [team.name for team in found[0].teams] == ["Orchard & City", "Pelican Town"]
         assert (found[0].status, found[0].title) == (Status.LIVE, "Orchard & City v Pelican Town")
 
-    def test_one_odd_row_hides_no_other(self) -> None:
+    @pytest.mark.parametrize(
+        ("own", "series"),
+        [
+            ({"leagueId": "8100"}, ""),
+            ({"uid": "s:200~l:8100~e:1500001"}, ""),
+            ({"league": {"id": "8100", "name": "Lantern Cup"}}, "Lantern Cup"),
+            ({"leagues": [{"id": "8100", "name": "Lantern Cup"}]}, "Lantern Cup"),
+        ],
+    )
+    def test_a_match_listed_under_another_league_has_its_own(self, own: dict[str, Any], series: str) -> None:
+        group = {"leagues": [{"id": "9999", "name": "Tour of Pelican"}], "events": [self.row() | own]}
+        (found,) = self.listed({"scores": [group]})
+        assert (found.url, found.series) == (espn.CRICKET.url, series)
+
+    def test_an_invalid_row_hides_no_other(self) -> None:
         group = {"leagues": [{"id": "8100"}], "events": [{"id": "7"}, self.row()]}
         assert [one.source_event_id for one in self.listed({"scores": [group]})] == ["1500001"]
 

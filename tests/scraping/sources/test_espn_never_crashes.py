@@ -1,4 +1,4 @@
-"""Whatever ESPN sends, its adapters answer with a payload or with one of our own errors."""
+"""Any input to ESPN's adapters becomes a payload or one of our own errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scraping.errors import ScrapingError
 from scraping.payloads import Payload
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
-from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
+from scraping.sources.espn.cricket import EspnAdapter
+from scraping.sources.espn.soccer import EspnSoccerAdapter
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espn_builders as espn
 from tests.scraping.sources.test_never_crashes import JSON, spoilt

@@ -1,4 +1,4 @@
-"""ESPN's list of plays is paged from the first ball on: after an outage none of them is missing."""
+"""ESPN's pages of plays after an outage: no ball is missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SITE = Site("espn", BASE)
 
 @dataclass
 class Ground:
-    """A stadium with a clock, and the engine's own reader; only the browser's session is left out."""
+    """A stadium with a test clock and the engine's own reader, without a browser session."""
 
     reader: Reader
     simulation: Simulation

@@ -1,4 +1,4 @@
-"""ESPN cricket: the traps of its list of plays, one a row."""
+"""ESPN cricket: parsing of the list of plays, with its special cases."""
 
 from __future__ import annotations
 
@@ -121,6 +121,23 @@ class TestPlays:
             assert (fallen.id, fallen.slot, fallen.ordinal) == ("210020:w", event_keys.wicket(2, 2), None)
             assert (fallen.detail["player"], fallen.detail["wicket"]) == ("Cy Moss", 2)
 
+    @pytest.mark.parametrize(
+        ("text", "manner"),
+        [
+            ("Cy Moss c Vale b Reed", "c Vale b Reed"),
+            ("C Moss c Vale b Reed", "c Vale b Reed"),
+            ("c Vale b Reed", "c Vale b Reed"),
+            ("Cy Mossman b Reed", "Cy Mossman b Reed"),
+            ("Cy Moss", "Cy Moss"),
+            ("", "caught"),
+        ],
+    )
+    def test_the_text_of_a_dismissal_has_the_name_once(self, text: str, manner: str) -> None:
+        athlete = {"displayName": "Cy Moss", "name": "C Moss"}
+        out = espn.out() | {"text": text, "batsman": {"athlete": athlete}}
+        fallen = balls(espn.play(2, dismissal=out))[1]
+        assert (fallen.detail["text"], fallen.description) == (manner, f"Cy Moss {manner}")
+
     def test_commentary_between_the_balls_is_no_delivery(self) -> None:
         payload = parsed(espn.summary(), espn.page([{"id": "x", "text": "Rain about"}, espn.play(1, 0, 1)]))
         assert [event.kind for event in payload.events] == ["runs"]
@@ -146,7 +163,7 @@ class TestPlays:
 
 
 class TestPaging:
-    """75 balls and some on pages of 25: which are asked, and what is known of the list then."""
+    """A list of more than 75 balls on pages of 25: the requested pages, and the completeness of the list."""
 
     def first(self, count: int, url: str = PLAYS_URL) -> Reading:
         items = [espn.play(1 + place % 6, place // 6, 1) for place in range(25)]
@@ -161,7 +178,7 @@ class TestPaging:
             pytest.param(78, [("plays", 4), ("plays:3", 3)], id="three balls on the last page: the one before too"),
         ],
     )
-    def test_the_newest_pages_are_asked_when_their_number_is_known(
+    def test_the_newest_pages_are_requested_when_their_number_is_known(
         self, count: int, asked: list[tuple[str, int]]
     ) -> None:
         follow = ESPN.follow_up(self.first(count), espn.BASE)

@@ -1,4 +1,4 @@
-"""ESPN's adapters on real recorded answers, no part of the project: VICTORYLINE_RECORDINGS names their folder."""
+"""ESPN's adapters on recorded responses, which are not in the repository: VICTORYLINE_RECORDINGS names their folder."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from scraping import event_keys
 from scraping.payloads import Phase, Status, Team
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
 from scraping.sources.cricket import toss_in
-from scraping.sources.espn import EspnAdapter, EspnSoccerAdapter
+from scraping.sources.espn.cricket import EspnAdapter
 from scraping.sources.espn.plays import events_of, page_of
+from scraping.sources.espn.soccer import EspnSoccerAdapter
 
 FOLDER = os.environ.get("VICTORYLINE_RECORDINGS", "")
 pytestmark = pytest.mark.skipif(
@@ -28,7 +29,7 @@ WEST_INDIES = Team(name="West Indies", short_name="WI")
 
 
 def recordings(pattern: str) -> list[Any]:
-    """Every recorded answer of a kind: the adapters are written for the format, not for one file."""
+    """Returns every recorded response of a kind."""
     files = sorted(Path(FOLDER).glob(f"espn/{pattern}"))
     if not files:
         pytest.skip(f"the recordings have no espn/{pattern}")

@@ -1,4 +1,4 @@
-"""ESPN football: the traps of its scoreboard, one a row."""
+"""ESPN football: parsing of the scoreboard, with its special cases."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Payload, Phase, Status
-from scraping.sources import adapter_for
+from scraping.sources import adapter_for, parsing
 from scraping.sources.base import ReadMode, RefInfo
-from scraping.sources.espn import EspnSoccerAdapter
+from scraping.sources.espn.soccer import EspnSoccerAdapter
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espn_builders as espn
 
@@ -28,7 +28,7 @@ def of(event: dict[str, Any]) -> Payload:
     return parsed(espn.board(event))
 
 
-def test_it_is_asked_outright_and_lists_the_matches_of_a_day() -> None:
+def test_is_requested_without_a_visit_and_lists_the_matches_of_a_day() -> None:
     adapter = adapter_for("espnsoccer")
     assert adapter.requests(espn.SOCCER, espn.SOCCER_BASE)
     assert adapter.fixture_plan(espn.SOCCER_BASE, date(2026, 5, 2))
@@ -56,7 +56,7 @@ def test_the_payload_has_schema_and_source() -> None:
     assert (payload.integrity.null_field_rate, payload.integrity.missing_fields, payload.unknown) == (0.0, (), ())
 
 
-def test_a_summary_will_do_as_well() -> None:
+def test_a_summary_is_accepted() -> None:
     header = espn.soccer_event() | {"league": {"name": "Brazilian Série A"}}
     del header["competitions"][0]["venue"]
     answer = {"header": header, "gameInfo": {"venue": {"fullName": "Estádio Alder"}}}
@@ -236,7 +236,7 @@ def test_an_answer_about_other_matches_is_refused(answer: dict[str, Any]) -> Non
         parsed(answer)
 
 
-def test_a_match_that_left_its_days_is_asked_for_by_itself() -> None:
+def test_a_match_missing_from_its_days_is_requested_by_id() -> None:
     def follow(answer: dict[str, Any]) -> list[str]:
         read = build.reading(espn.SOCCER, build.document("board", answer), mode=ReadMode.DIRECT)
         return [request.url for request in SOCCER.follow_up(read, espn.SOCCER_BASE)]
@@ -254,10 +254,6 @@ def test_a_match_that_left_its_days_is_asked_for_by_itself() -> None:
     [
         (lambda event: event["competitions"][0].pop("competitors"), r"events\[\]\.competitions\[0\]\.competitors"),
         (lambda event: event["status"]["type"].pop("name"), r"status\.type\.name \(field required\)"),
-        (
-            lambda event: event["competitions"][0]["details"][0].pop("scoringPlay"),
-            r"details\[0\]\.scoringPlay \(field required\)",
-        ),
         (lambda event: event["competitions"][0]["competitors"][0].update(score="two"), r"score is no number: 'two'"),
         (
             lambda event: event["competitions"][0]["competitors"][0].update(homeAway="away"),
@@ -272,11 +268,79 @@ def test_a_changed_field_is_named_with_its_path(spoil: Any, path: str) -> None:
         of(event)
 
 
+@pytest.mark.requirement("SO-12", "BX-6")
+class TestSummary:
+    """The header has goals and reds without a type; the key events have all kinds, periods too."""
+
+    GOAL = espn.summary_detail("14'", "Bo Finch|Ada Reed", scoringPlay=True)
+    RED = espn.summary_detail("80'", "Cy Moss", side="22", redCard=True)
+    KEYS = (
+        espn.key_event("Kickoff", "", "", side=None),
+        espn.key_event("Goal - Header", "14'", "Bo Finch|Ada Reed", scoringPlay=True),
+        espn.key_event("Halftime", "45'", "", side=None),
+        espn.key_event("Substitution", "60'", "Di Vale|Bo Finch"),
+        espn.key_event("Yellow Card", "45'+2'", "Cy Moss", side="22"),
+        espn.key_event("Red Card", "80'", "Cy Moss", side="22"),
+    )
+
+    def read(self, details: Any, key_events: Any, goals: tuple[str, str] = ("1", "0")) -> Payload:
+        answer = {"header": espn.soccer_event(goals, details), "keyEvents": key_events}
+        return parsed({name: value for name, value in answer.items() if value is not None})
+
+    def test_has_the_events_of_both_lists_once_and_in_order(self) -> None:
+        payload = self.read([self.GOAL, self.RED], list(self.KEYS))
+        assert [(event.kind, event.minute, event.detail.get("team")) for event in reversed(payload.events)] == [
+            ("goal", "14", "team_a"), ("yellow_card", "45+2", "team_b"), ("substitution", "60", "team_a"),
+            ("red_card", "80", "team_b"),
+        ]  # fmt: skip
+        red, substitution, _, goal = payload.events
+        assert (goal.detail["player"], goal.detail["assist"], goal.slot) == ("Bo Finch", "Ada Reed", "g:team_a:1")
+        assert (substitution.detail["player_in"], substitution.detail["player_out"]) == ("Di Vale", "Bo Finch")
+        assert (red.detail["player"], payload.events_are_complete, payload.unknown) == ("Cy Moss", True, ())
+
+    def test_has_the_ids_of_the_scoreboard(self) -> None:
+        on_board = of(espn.soccer_event(details=[espn.detail("Goal - Header", who="Bo Finch|Ada Reed", **GOAL)]))
+        assert {event.id for event in on_board.events} < {
+            event.id for event in self.read([self.GOAL, self.RED], list(self.KEYS)).events
+        }
+
+    def test_without_key_events_the_list_is_not_complete(self) -> None:
+        payload = self.read([self.GOAL], None)
+        assert [event.kind for event in payload.events] == ["goal"]
+        assert (payload.events_are_complete, payload.integrity.missing_fields) == (False, ("metadata.series",))
+
+    def test_the_key_events_count_where_the_header_lacks_a_goal(self) -> None:
+        second = espn.key_event("Penalty - Scored", "70'", "Di Vale", scoringPlay=True)
+        payload = self.read([self.GOAL], [*self.KEYS, second], ("2", "0"))
+        assert [event.kind for event in payload.events if "goal" in event.kind] == ["penalty_goal", "goal"]
+        assert payload.events_are_complete
+
+    @pytest.mark.parametrize("bad", [None, 5, {}, {"type": {"text": "Goal"}, "team": {"id": 7}}], ids=repr)
+    def test_a_bad_row_costs_itself_and_the_claim_to_be_complete(self, bad: Any) -> None:
+        payload = self.read([self.GOAL, self.RED, bad], list(self.KEYS))
+        assert len(payload.events) == 4
+        assert [one.path for one in payload.unknown] == ["details[]"]
+        assert not payload.events_are_complete
+
+    @pytest.mark.parametrize(
+        ("text", "kind"),
+        [
+            ("Goal", "goal"), ("Goal - Free-kick", "goal"), ("Own Goal", "own_goal"),
+            ("Penalty - Scored", "penalty_goal"), ("Penalty - Saved", "penalty_missed"),
+            ("VAR - Goal Cancelled", "var"), ("Red Card", "red_card"), ("Second Yellow Card", "red_card"),
+            ("Yellow Card", "yellow_card"), ("Substitution", "substitution"),
+        ],
+    )  # fmt: skip
+    def test_the_type_alone_names_the_kind(self, text: str, kind: str) -> None:
+        row = {"type": {"text": text}, "clock": {"displayValue": "9'"}, "team": {"id": "21"}}
+        assert [event.kind for event in self.read([], [row], ("0", "0")).events] == [kind]
+
+
 class TestLists:
     def reading(self, body: Any) -> Any:
         return build.reading(RefInfo("", ""), build.document("list", body), mode=ReadMode.DIRECT)
 
-    def test_name_the_match_with_teams_series_and_the_days_to_ask(self) -> None:
+    def test_name_the_match_with_teams_series_and_the_days_to_request(self) -> None:
         (match,) = SOCCER.parse_list(self.reading(espn.board(espn.soccer_event())), espn.SOCCER_BASE)
         assert (match.source_event_id, match.url, match.status) == ("740001", espn.SOCCER.url, Status.LIVE)
         assert ([team.name for team in match.teams], match.series) == (["Alder FC", "Birch SC"], "Brazilian Série A")
@@ -290,13 +354,14 @@ class TestLists:
         found = SOCCER.parse_fixtures(self.reading(body), espn.SOCCER_BASE, date(2026, 5, 2))
         assert [one.source_event_id for one in found] == ["740001"]
 
-    def test_a_day_is_never_silently_short(self) -> None:
+    def test_a_row_that_cannot_be_read_costs_no_other_of_the_day(self) -> None:
         odd = espn.soccer_event(id="740007")
         odd["competitions"][0]["status"] = espn.soccer_status("STATUS_NAPTIME", "limbo")
         body = espn.board(espn.soccer_event(), odd)
-        assert len(SOCCER.parse_list(self.reading(body), espn.SOCCER_BASE)) == 1
-        with pytest.raises(PayloadRejected):
-            SOCCER.parse_fixtures(self.reading(body), espn.SOCCER_BASE, date(2026, 5, 2))
+        with parsing.noting_unrecognized() as noted:
+            found = SOCCER.parse_fixtures(self.reading(body), espn.SOCCER_BASE, date(2026, 5, 2))
+        assert [one.source_event_id for one in found] == ["740001"]
+        assert parsing.LIST_ROW in {one.path for one in noted}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the ESPNcricinfo adapter makes of a page: every trap of the site, and what it refuses."""
+"""Parsing of a match page by the ESPNcricinfo adapter: special cases and refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from scraping.errors import Blocked, Drift, LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
 from scraping.payloads import Payload, Phase, Status
-from scraping.sources.base import ReadMode, Request
+from scraping.sources.base import Document, ReadMode, Request
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espncricinfo_pages as pages
 from tests.scraping.sources.espncricinfo_pages import ADAPTER, parse, read
@@ -45,7 +45,7 @@ class TestMatchState:
         assert payload.source_event_id == "800200"
 
     @pytest.mark.parametrize("mode", ReadMode)
-    def test_is_the_same_whichever_way_the_page_was_had(self, mode: ReadMode) -> None:
+    def test_is_the_same_for_direct_reads_and_visits(self, mode: ReadMode) -> None:
         assert ADAPTER.parse(build.reading(pages.REF, pages.page(), mode=mode)).state == parse().state
 
     @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ class TestMatchState:
             (9051, 1, None),  # the public number is not the one that is meant
         ],
     )
-    def test_knows_who_won_the_toss_by_the_sites_own_number(self, winner: Any, choice: Any, expected: Any) -> None:
+    def test_finds_the_toss_winner_by_the_internal_number(self, winner: Any, choice: Any, expected: Any) -> None:
         toss = parse(tossWinnerTeamId=winner, tossWinnerChoice=choice).state.toss
         assert (toss and (toss.winner, toss.decision)) == expected
 
@@ -276,3 +276,27 @@ class TestInvalidPages:
         except ScrapingError:
             return
         assert len({match.source_event_id for match in matches}) == len(matches)
+
+
+@pytest.mark.requirement("SO-12", "FS-2")
+class TestDepthOfTheData:
+    """Live pages and lists have `data` once more than the scorecard of the same build."""
+
+    @pytest.mark.parametrize("depth", [0, 1, 2])
+    def test_does_not_matter_for_any_page(self, depth: int) -> None:
+        def page(name: str, data: Any) -> Document:
+            for _ in range(depth):
+                data = {"data": data}
+            return build.document(name, pages.html(data), url=pages.URL)
+
+        whole = {"match": pages.match(), "content": pages.content()}
+        assert ADAPTER.parse(read(page("page", whole))) == parse()
+        assert len(ADAPTER.parse_lineups(read(page("scorecard", whole))).lineups) == 2
+        assert ADAPTER.parse_figures(read(page("scorecard", whole))).figures == ()
+        listed = ADAPTER.parse_list(read(page("page", {"content": {"matches": [pages.match()]}})), pages.BASE)
+        assert [one.source_event_id for one in listed] == ["800200"]
+
+    @pytest.mark.parametrize("data", [None, 5, {"data": {"data": {}}}, {"data": []}])
+    def test_a_page_without_a_match_is_drift(self, data: Any) -> None:
+        with pytest.raises(Drift):
+            ADAPTER.parse(read(build.document("page", pages.html(data), url=pages.URL)))

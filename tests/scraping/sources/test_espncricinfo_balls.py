@@ -1,4 +1,4 @@
-"""The balls on a page of ESPNcricinfo: where each belongs, what it was, and where older ones are."""
+"""The balls on a page of ESPNcricinfo: positions, kinds, and pages with older ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.scraping.sources.espncricinfo_pages import ADAPTER, parse, read
 
 
 def events_of(*comments: dict[str, Any], **changes: Any) -> tuple[Event, ...]:
-    """The events of a page with these balls on it."""
+    """Returns the events of a page with these balls."""
     return parse(None, pages.content(*comments, **changes)).events
 
 
@@ -25,7 +25,7 @@ def balls(events: tuple[Event, ...]) -> list[Event]:
 
 class TestBalls:
     def test_are_placed_by_their_number_in_the_over_and_labelled_as_they_count(self) -> None:
-        """Three wides: the label stays, the ids and places go on. The tenth ball is written 0.1 like a first one."""
+        """After three wides the label stays, ids and places advance. The tenth ball is written 0.1, like the first."""
         wides = [pages.ball(n, 1, legal=1, wides=1, batsmanRuns=0) for n in (1, 2, 3, 4)]
         rest = [pages.ball(n, 0, legal=n - 4) for n in range(5, 10)]
         tenth = pages.ball(10, 2, legal=6)
@@ -79,9 +79,9 @@ class TestBalls:
 
     @pytest.mark.requirement("NFR-009")
     def test_two_wickets_on_a_ball_are_two_though_one_is_named(self) -> None:
-        named, other, *_ = events_of(pages.wicket(2, totalInningWickets=4), pages.comment(pages.ball(1)))
-        assert (named.slot, named.detail["player"]) == (event_keys.wicket(2, 4), "Cy Moss")
-        assert (other.id, other.slot, other.kind) == ("9001002:w2", event_keys.wicket(2, 3), "dismissal")
+        other, named, *_ = events_of(pages.wicket(2, totalInningWickets=4), pages.comment(pages.ball(1)))
+        assert (named.slot, named.detail["player"]) == (event_keys.wicket(2, 3), "Cy Moss")
+        assert (other.id, other.slot, other.kind) == ("9001002:w2", event_keys.wicket(2, 4), "dismissal")
 
     @pytest.mark.parametrize(
         "changes",
@@ -91,7 +91,7 @@ class TestBalls:
             {"dismissalText": None, "totalInningWickets": 2},  # nothing fell
         ],
     )
-    def test_who_goes_off_hurt_is_no_wicket(self, changes: dict[str, Any]) -> None:
+    def test_a_batter_who_retires_hurt_is_no_wicket(self, changes: dict[str, Any]) -> None:
         events = events_of(pages.wicket(2, **changes), pages.comment(pages.ball(1)))
         assert [event.kind for event in events] == ["dot", "runs"]
 
@@ -102,7 +102,7 @@ class TestBalls:
         assert event.description == "End of over 11: 86/2"
 
     def test_of_a_scorecard_do_not_count_beyond_a_hole(self) -> None:
-        """It has the first over of each innings and nothing else: that is no list that goes back to the start."""
+        """It has only the first over of each innings, so it is not a list from the start."""
         first = [pages.ball(n, over=0, inningNumber=1, totalInningRuns=n) for n in range(1, 7)]
         lines = [{"overNumber": 1, "balls": first}, {"overNumber": 2, "balls": []}]
         innings = [pages.inning(1, pages.ORCHARD, 40, 1, 5.0, inningOvers=lines)]
@@ -144,3 +144,24 @@ class TestBalls:
         if request is not None:
             assert request.url.startswith(pages.URL.replace("live-cricket-score", "ball-by-ball-commentary"))
             assert request.name == "page"
+
+
+@pytest.mark.requirement("BX-6")
+class TestSubstitutes:
+    """A batter who is on no list of players, such as a substitute."""
+
+    def name(self, **changes: Any) -> Any:
+        events = events_of(pages.wicket(2, outPlayerId=77), pages.comment(pages.ball(1)), **changes)
+        (out,) = (event for event in events if event.kind == "dismissal")
+        return out.detail["player"], out.detail["text"]
+
+    def test_is_named_by_the_comment(self) -> None:
+        assert self.name() == ("Cy Moss", "c Vale b Reed")
+
+    def test_is_named_by_the_fall_of_wickets(self) -> None:
+        fall = {"dismissalBatsman": {"id": 77, "objectId": 70_077, "longName": "Di Vale"}, "fowWicketNum": 3}
+        innings = [
+            pages.inning(1, pages.ORCHARD, 151, 10, 19.2),
+            pages.inning(2, pages.PELICAN, 88, 3, 10.3, isCurrent=True, inningFallOfWickets=[fall, {"fowType": "?"}]),
+        ]
+        assert self.name(innings=innings) == ("Di Vale", "c Vale b Reed")

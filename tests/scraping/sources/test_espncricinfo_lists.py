@@ -1,4 +1,4 @@
-"""Who plays, who did what, and which matches there are: the other pages of ESPNcricinfo."""
+"""Line-ups, player figures and lists of matches of ESPNcricinfo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scraping.errors import Drift
 from scraping.payloads import Status
 from scraping.sources import ADAPTERS
 from scraping.sources.base import RefInfo
-from scraping.sources.espncricinfo import EspncricinfoAdapter
+from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espncricinfo_pages as pages
 from tests.scraping.sources.espncricinfo_pages import ADAPTER, read
@@ -26,9 +26,8 @@ class TestPlayers:
         assert (bo.player_id, bo.name, bo.position, bo.is_captain) == ("70002", "Bo Finch", "opening batter", True)
         assert (cy.position, cy.is_captain, cy.is_starter) == ("WK", False, True)
         assert sides["team_a"].is_confirmed
-        assert found.integrity.missing_fields == ("lineups.team_b.starters", "lineups.team_a.starters")
 
-    def test_a_squad_is_no_eleven_and_who_withdrew_does_not_start(self) -> None:
+    def test_a_squad_is_no_eleven_and_withdrawn_players_do_not_start(self) -> None:
         squads = [
             {"type": "SQUAD", "team": pages.ORCHARD, "players": [pages.squad_player(pages.ADA)]},
             {"type": "PLAYING", "team": pages.PELICAN, "players": [pages.squad_player(pages.BO, isWithdrawn=True)]},
@@ -37,6 +36,17 @@ class TestPlayers:
         found = ADAPTER.parse_lineups(read(pages.page(None, inside, name="scorecard")))
         assert [(one.is_confirmed, len(one.starters)) for one in found.lineups] == [(False, 0), (True, 0)]
         assert [word.value for word in found.unknown] == ["SQUAD"]
+
+    def test_a_twelfth_player_is_listed_and_does_not_start(self) -> None:
+        """A substitute for a concussed player."""
+        people = [pages.BO | {"id": 500 + place, "objectId": 900 + place} for place in range(12)]
+        squad = {"type": "PLAYING", "team": pages.PELICAN, "players": [pages.squad_player(one) for one in people]}
+        inside = pages.content(matchPlayers={"teamPlayers": [squad]})
+        (lineup,) = ADAPTER.parse_lineups(read(pages.page(None, inside, name="scorecard"))).lineups
+        assert (len(lineup.players), len(lineup.starters), lineup.players[-1].is_starter) == (12, 11, False)
+        squad["players"][3]["isWithdrawn"] = True
+        (lineup,) = ADAPTER.parse_lineups(read(pages.page(None, inside, name="scorecard"))).lineups
+        assert (len(lineup.starters), lineup.players[3].is_starter, lineup.players[-1].is_starter) == (11, False, True)
 
     def test_none_yet_is_an_answer(self) -> None:
         assert ADAPTER.parse_lineups(build.reading(pages.REF)).lineups == ()
@@ -61,7 +71,7 @@ class TestPlayers:
         }  # fmt: skip
         assert found[1].values == {"overs": "3.4", "balls": 22, "maidens": 1, "runs": 19, "wickets": 2}
 
-    def test_are_asked_on_the_scorecard(self) -> None:
+    def test_are_requested_from_the_scorecard(self) -> None:
         (request,) = ADAPTER.lineup_requests(pages.REF, pages.BASE)
         assert request.url == pages.URL.replace("live-cricket-score", "full-scorecard")
         assert ADAPTER.figure_requests(pages.REF, pages.BASE) == (request,)

@@ -1,6 +1,5 @@
-"""The ESPNcricinfo adapter on real recorded pages, field by field: each field is looked up in the recording anew.
-
-They are no part of the project: VICTORYLINE_RECORDINGS names their folder.
+"""The ESPNcricinfo adapter on recorded pages, field by field. The pages are not in the repository:
+VICTORYLINE_RECORDINGS names their folder.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pytest
 from scraping import event_keys
 from scraping.payloads import Status
 from scraping.sources.base import Reading, ReadMode, RefInfo
-from scraping.sources.espncricinfo import EspncricinfoAdapter
+from scraping.sources.espncricinfo.adapter import EspncricinfoAdapter
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espncricinfo_pages as pages
 
@@ -151,7 +150,7 @@ def test_the_figures(recorded: Recording) -> None:
 
 
 def test_matches_that_the_page_mentions_can_be_listed(recorded: Recording) -> None:
-    """The list page itself was never recorded; every page has a few matches in its header, in the same form."""
+    """The list page was never recorded; every page has some matches in its header in the same format."""
     mentioned = recorded.whole["props"]["editionDetails"]["trendingMatches"]["matches"]
     document = build.document("page", pages.html({"content": {"matches": mentioned}}))
     found = ADAPTER.parse_list(build.reading(RefInfo("", pages.BASE), document), pages.BASE)

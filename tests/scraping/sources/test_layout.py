@@ -1,4 +1,4 @@
-"""Selectors: which are taken, in which order they are tried, what they find."""
+"""Selectors: validation, order, and the values that they find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a site sends, an adapter answers with a payload or with one of our own errors. Anything else is a bug."""
+"""Any input to an adapter becomes a payload or one of our own errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCh
 
 
 def paths(value: Any, here: Path = ()) -> Iterator[Path]:
-    """Every place in a document."""
+    """Returns the paths of all values in a document."""
     if here:
         yield here
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -46,7 +46,7 @@ def paths(value: Any, here: Path = ()) -> Iterator[Path]:
 
 @st.composite
 def spoilt(draw: st.DrawFn, good: Any) -> Any:
-    """A good document with some of its values dropped, replaced or renamed."""
+    """Draws a good document with some values dropped, replaced or renamed."""
     value = copy.deepcopy(good)
     for _ in range(draw(st.integers(1, 4))):
         places = list(paths(value))
@@ -67,7 +67,7 @@ def spoilt(draw: st.DrawFn, good: Any) -> Any:
 
 
 def judged(read: Reading) -> None:
-    """Both of an adapter's readers of a match."""
+    """Parses a reading; any error must be one of ours."""
     adapter = CREX if read.ref is build.CREX else SOFASCORE
     try:
         payload = adapter.parse(read)

@@ -1,4 +1,4 @@
-"""The adapters on real recorded answers. They are no part of the project: VICTORYLINE_RECORDINGS names their folder."""
+"""The adapters on recorded responses, which are not in the repository: VICTORYLINE_RECORDINGS names their folder."""
 
 from __future__ import annotations
 

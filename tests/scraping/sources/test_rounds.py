@@ -1,4 +1,4 @@
-"""Rounds and addresses: what names a round or a match at each source, and what does not."""
+"""Rounds and match addresses of each source, valid and invalid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reading(body: object) -> Reading:
 
 @pytest.mark.requirement("ZT-12")
 class TestRound:
-    def test_is_asked_for_where_the_site_has_it(self) -> None:
+    def test_is_requested_at_the_sites_address(self) -> None:
         plan = SOFASCORE.round_plan(f"{SOFA_BASE}/", ASKED)
         assert plan.url == f"{SOFA_BASE}/"
         (request,) = plan.requests

@@ -1,4 +1,4 @@
-"""The board's adapter against the simulated site: what it reads off a page is what the stadium knows to be true."""
+"""The scoreboard adapter on the simulated site: every reading agrees with the ground truth."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def read(visitor: Visitor, row: dict[str, Any], url: str = "") -> Reading:
 
 
 def moments() -> list[float]:
-    """Early, at the break, in the chase, over; before and after the toss of the next one."""
+    """Returns moments: early, break, chase, end, before and after the toss of the next match."""
     programme = Programme("board:2", 7)
     match = programme.match(programme.slots[0], 0)
     assert isinstance(match.script, CricketScript)

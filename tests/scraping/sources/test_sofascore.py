@@ -1,4 +1,4 @@
-"""What the Sofascore adapter makes of an event and its incidents."""
+"""Parsing of an event and its incidents by the Sofascore adapter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scraping.errors import Blocked, Gone, LayoutChanged, PayloadRejected, Schem
 from scraping.payloads import DiscoveredMatch, Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, ReadMode, RefInfo, Request
-from scraping.sources.sofascore import SofascoreAdapter
+from scraping.sources.sofascore.adapter import SofascoreAdapter
 from scraping.sources.sofascore.incidents import event_of
 from scraping.sources.sofascore.schemas import Incident
 from stadium.football.script import Postponement, ShootoutKick, Stoppage, VarDecision
@@ -351,7 +351,7 @@ class TestRefusals:
 
     @pytest.mark.requirement("FS-2")
     @pytest.mark.parametrize("gone", ["id", "status", "homeTeam", "awayTeam", "homeScore", "awayScore"])
-    def test_an_event_without_a_field_that_we_live_on_is_a_schema_break(self, gone: str) -> None:
+    def test_an_event_without_a_required_field_is_a_schema_break(self, gone: str) -> None:
         event = build.event()
         event[f"v2_{gone}"] = event.pop(gone)
         with pytest.raises(SchemaBreak, match=rf"sofascore\.event\.v1: event\.{gone} \(field required\)"):
@@ -470,7 +470,7 @@ class TestTheList:
         listed = build.document("live_list", {"events": [tennis, odd, {"id": None}, 5, build.event()]})
         assert set(self.found(listed)) == {"7001"}
 
-    def test_lives_without_the_schedule(self) -> None:
+    def test_works_without_the_scheduled_list(self) -> None:
         gone = build.document("scheduled", {"error": {"code": 404}}, status=404)
         assert set(self.found(build.document("live_list", {"events": [build.event()]}), gone)) == {"7001"}
 
@@ -504,7 +504,7 @@ class TestFixtures:
             build.reading(RefInfo("", build.SOFA_BASE), build.document("fixtures", body)), build.SOFA_BASE, self.DAY
         )
 
-    def test_are_asked_for_by_tournament_and_day(self) -> None:
+    def test_are_requested_by_tournament_and_day(self) -> None:
         plan = SOFASCORE.fixture_plan("https://www.sofascore.com", self.DAY)
         (request,) = plan.requests
         assert plan.url == "https://www.sofascore.com/"
@@ -599,3 +599,23 @@ class TestRecordings:
     def test_fragments_of_incidents_have_their_names(self, name: str, named: list[str]) -> None:
         payload = parse(build.event(), build.document("incidents", self.recorded(name)))
         assert ([event.slot for event in payload.events], payload.unknown) == (named, ())
+
+
+@pytest.mark.requirement("BX-6")
+@pytest.mark.parametrize(
+    ("confirmed", "text", "detail"),
+    [
+        (True, "VAR 9': goalAwarded confirmed R. Elm", {"confirmed": True}),
+        (False, "VAR 9': goalAwarded overturned R. Elm", {"confirmed": False}),
+        (None, "VAR 9': goalAwarded R. Elm", {}),
+        ("?", "VAR 9': goalAwarded R. Elm", {}),
+    ],
+)
+def test_a_video_review_says_whether_the_decision_stands(confirmed: Any, text: str, detail: dict[str, bool]) -> None:
+    review = {
+        "incidentType": "varDecision", "incidentClass": "goalAwarded", "confirmed": confirmed, "id": 9, "time": 9,
+        "isHome": True, "player": {"name": "Rowan Elm", "shortName": "R. Elm"},
+    }  # fmt: skip
+    event = event_of(Incident.model_validate(review))
+    assert event.description == text
+    assert {name: value for name, value in event.detail.items() if name == "confirmed"} == detail

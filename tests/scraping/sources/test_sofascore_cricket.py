@@ -1,4 +1,4 @@
-"""What the Sofascore adapter makes of cricket: innings in their order, ball by ball, and the words of the result."""
+"""Parsing of cricket by the Sofascore adapter: order of innings, balls, status and result."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, Scrapin
 from scraping.payloads import Event, Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, RefInfo
-from scraping.sources.sofascore import SofascoreCricketAdapter
+from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
 from stadium.cricket.script import Notice
 from stadium.matches.distortion import Distortion
 from stadium.matches.programme import Match
 from tests.scraping.sources import builders as build
+from tests.scraping.sources import cricsheets
 from tests.scraping.sources.sofa_stadium import PHASES, Site
 from tests.scraping.sources.test_never_crashes import MANY, spoilt
 
@@ -42,7 +43,7 @@ def score(*innings: dict[str, Any]) -> dict[str, Any]:
 
 
 def event(**changes: Any) -> dict[str, Any]:
-    """Orchard, at home, chase 152: 88 for 2 after 10.3. They won the toss and bowled."""
+    """Returns an event: Orchard, at home, chase 152 and are 88 for 2 after 10.3; they won the toss and bowled."""
     return {
         "id": 8001, "slug": "orchard-pelican", "customId": "XyZ", "startTimestamp": int(build.START.timestamp()),
         "status": {"code": 21, "type": "inprogress", "description": "1st Inning"},
@@ -79,6 +80,40 @@ def balls(*rows: dict[str, Any], one: dict[str, Any] | None = None) -> list[Even
 
 def order(payload: Payload) -> list[tuple[str, int]]:
     return [(innings.team, innings.runs) for innings in payload.state.innings]
+
+
+@pytest.mark.requirement("SO-12")
+class TestDeclarations:
+    """A declared innings is marked in the event, or in the list of innings."""
+
+    def declared(self, first: dict[str, Any], rows: list[dict[str, Any]] | None = None) -> list[bool]:
+        one = event(homeScore=score(inning(88, 2, 10.3)), awayScore=score(inning(421, 5, 100, **first)))
+        documents = [build.document("innings", {"innings": rows})] if rows else []
+        return [innings.is_declared for innings in parse(one, *documents).state.innings]
+
+    @pytest.mark.parametrize("mark", [{"inningDeclare": 1}, {"isInningDeclare": 1}, {"declared": True}])
+    def test_are_marked_in_the_event(self, mark: dict[str, Any]) -> None:
+        assert self.declared(mark) == [True, False]
+
+    @pytest.mark.parametrize("mark", [{}, {"inningDeclare": 0}, {"inningDeclare": None}, {"inningDeclare": "no"}])
+    def test_other_values_are_no_declaration(self, mark: dict[str, Any]) -> None:
+        assert self.declared(mark) == [False, False]
+
+    def test_are_marked_in_the_list_of_innings(self) -> None:
+        rows = [
+            {"number": number, "battingTeam": {"id": team, "name": "x"}, "isInningDeclare": mark}
+            for number, team, mark in ((1, AWAY, 1), (2, HOME, 0))
+        ]
+        assert self.declared({}, rows) == [True, False]
+
+    def test_at_the_simulated_site(self, tmp_path: Path) -> None:
+        cricsheets.write(tmp_path, **{"900001": cricsheets.long_match()})
+        site = Site(programme=f"replay:{tmp_path}", sites=("sofascorecricket",))
+        match = site.simulation.programme.match(site.simulation.programme.slots[0], 0, "sofascorecricket")
+        site.move_to(match, match.times[-1] - match.starts_at + 60)
+        for besides in ((), ("innings",)):
+            innings = ADAPTER.parse(site.cricket(match, *besides)).state.innings
+            assert [one.is_declared for one in innings] == [True, False, False, False]
 
 
 class TestTheMatch:
@@ -178,9 +213,7 @@ class TestTheOrderOfInnings:
             (BARE | {"awayScore": {"current": 0, "display": 0}}, [("team_a", 88)]),
         ],
     )
-    def test_is_worked_out_without_asking_the_status(
-        self, changes: dict[str, Any], expected: list[tuple[str, int]]
-    ) -> None:
+    def test_is_inferred_without_the_status(self, changes: dict[str, Any], expected: list[tuple[str, int]]) -> None:
         payload = parse(event(**changes))
         assert order(payload) == expected
         assert "innings_order" not in payload.integrity.missing_fields
@@ -218,7 +251,7 @@ class TestTheOrderOfInnings:
         ]
         assert (state.score.team_a.runs, state.current_innings) == (151, 4)
 
-    def test_a_revised_target_is_not_made_up(self) -> None:
+    def test_a_revised_target_is_not_computed(self) -> None:
         shortened = event(homeScore=score(inning(40, 2, 5, targetRunRate=11.4)), awayScore=score(inning(214, 4, 20)))
         assert [innings.target for innings in parse(shortened).state.innings] == [None, None]
 
@@ -282,7 +315,7 @@ class TestBalls:
     @pytest.mark.parametrize(
         ("detail", "falls"), [("Retired hurt", False), ("Retired not out", False), ("Retired out", True)]
     )
-    def test_who_goes_off_hurt_is_not_out(self, detail: str, falls: bool) -> None:
+    def test_a_batter_who_retires_hurt_is_not_out(self, detail: str, falls: bool) -> None:
         found = balls(ball(1, 1, 1, "0", runs=0, totalRuns=0, wicket=True, bowlDetail=detail, score="0/0"))
         assert ([event.kind for event in found] == ["wicket", "dismissal"]) is falls
 
@@ -405,7 +438,7 @@ class TestLists:
 
 
 def assert_true(site: Site, match: Match) -> Payload:
-    """Everything that the adapter reads is what is true at this moment."""
+    """Asserts that the parsed payload agrees with the ground truth."""
     payload, truth = ADAPTER.parse(site.cricket(match, "incidents", "innings")), site.truth(match)
     state = payload.state
     assert (state.status.value, state.phase.value) == (truth["status"], PHASES.get(truth["phase"], truth["phase"]))

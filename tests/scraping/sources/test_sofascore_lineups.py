@@ -12,7 +12,8 @@ import pytest
 from scraping.errors import Blocked, PayloadRejected, SchemaBreak
 from scraping.payloads import Figures, Lineups
 from scraping.sources.base import RefInfo
-from scraping.sources.sofascore import SofascoreAdapter, SofascoreCricketAdapter
+from scraping.sources.sofascore.adapter import SofascoreAdapter
+from scraping.sources.sofascore.cricket_adapter import SofascoreCricketAdapter
 from tests.scraping.sources import builders as build
 from tests.scraping.sources.sofa_stadium import Site
 
@@ -70,9 +71,8 @@ class TestLineups:
         assert (captain.player_id, captain.shirt, captain.is_captain, captain.rating, captain.minutes) == (
             "103", "103", True, 7.0, 90,
         )  # fmt: skip
-        assert found.integrity.missing_fields == ()
 
-    def test_before_they_are_certain_are_not_confirmed(self) -> None:
+    def test_predicted_ones_are_not_confirmed(self) -> None:
         assert not any(lineup.is_confirmed for lineup in parse(lineups(confirmed=False)).lineups)
 
     def test_that_the_source_does_not_have_yet_are_none(self) -> None:
@@ -80,9 +80,9 @@ class TestLineups:
         about = build.document("event", {"event": build.event()})
         assert FOOTBALL.parse_lineups(build.reading(build.SOFA, about)).lineups == ()
 
-    def test_a_short_eleven_is_a_missing_field(self) -> None:
+    def test_a_side_with_fewer_than_eleven_starters_is_incomplete(self) -> None:
         found = parse(lineups(away=side(2, 200, players=[row(200, team=2)])))
-        assert found.integrity.missing_fields == ("lineups.team_b.starters",)
+        assert [one.is_xi_missing for one in found.lineups] == [False, True]
 
     @pytest.mark.requirement("BX-6")
     @pytest.mark.parametrize("swapped", [lineups(home=side(9, 100)), lineups(home=side(2, 100), away=side(1, 200))])
@@ -92,7 +92,7 @@ class TestLineups:
         with pytest.raises(PayloadRejected, match="7002 instead of 7001"):
             parse(lineups(), build.event(id=7002))
 
-    def test_in_a_national_side_everybody_is_of_his_club(self) -> None:
+    def test_national_players_may_be_listed_with_their_clubs(self) -> None:
         clubs = [row(100 + place, team=50 + place % 4, substitute=place > 10) for place in range(14)]
         assert len(parse(lineups(home=side(1, 100, players=clubs))).lineups[0].starters) == 11
         national = build.event()
@@ -148,7 +148,7 @@ class TestFigures:
 
 @pytest.mark.requirement("FS-19")
 class TestAgainstTheStadium:
-    def test_football_goes_from_nothing_to_a_guess_to_certainty_to_ratings(self) -> None:
+    def test_football_lineups_are_none_then_predicted_confirmed_and_rated(self) -> None:
         site = Site(programme="only:sofascore:2", seed=7)
         match = site.simulation.programme.match(site.simulation.programme.slots[0], 3, "sofascore")
         seen: list[tuple[bool, ...]] = []
@@ -164,7 +164,7 @@ class TestAgainstTheStadium:
         own = sum(event["description"].startswith("ownGoal") for event in site.truth(match)["events"])
         assert goals + own == sum(score["goals"] for score in site.truth(match)["score"].values())
 
-    def test_the_guess_is_not_what_it_becomes(self) -> None:
+    def test_predicted_lineups_differ_from_confirmed_ones(self) -> None:
         site = Site(programme="only:sofascore:2", seed=7)
         match = site.simulation.programme.match(site.simulation.programme.slots[0], 3, "sofascore")
         elevens = []
@@ -241,7 +241,3 @@ class TestRecordings:
             ("", ["BM", "AR", "B"]),
         ]
         assert found.unknown == ()
-        assert found.integrity.missing_fields == (  # the recording was trimmed to three
-            "lineups.team_a.starters",
-            "lineups.team_b.starters",
-        )

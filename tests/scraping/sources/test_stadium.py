@@ -1,4 +1,4 @@
-"""The adapters against the simulated sites: what they read must be what the stadium knows to be true."""
+"""The adapters on the simulated sites: every reading agrees with the ground truth."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NONCES = {"crex": ("cx-n", "cxjs"), "sofascore": ("sf-n", "sfclr")}
 
 
 class Visitor:
-    """A client that behaves like the sites' own pages, cookies included, and a clock that the test moves."""
+    """A client like the sites' own pages, with cookies and a test clock."""
 
     def __init__(self, http: ClientSession, base: str, clock: list[float]) -> None:
         self.http, self.base, self.clock = http, base, clock
@@ -64,7 +64,7 @@ class Visitor:
             assert answer.status == 201
 
     async def open(self, site: str, url: str) -> Document:
-        """A page, with the cookie that its script would work out."""
+        """Opens a page and sets the cookie that its script would compute."""
         page = await self.get("page", url)
         meta, cookie = NONCES[site]
         found = re.search(rf'<meta name="{meta}" content="([^"]+)"', page.text())
@@ -99,7 +99,7 @@ def in_stadium(scenario: Callable[[Visitor], Awaitable[None]], programme: str = 
 
 
 def moments_of_bad_weather() -> list[float]:
-    """A little after it starts to rain, and after a match is called off, somewhere in the programme."""
+    """Returns moments shortly after rain starts and after a match is called off."""
     programme = Programme("demo", SEED)
     matches = [
         programme.match(slot, turn) for slot in programme.slots if slot.sport == "cricket" for turn in range(1, 9)
@@ -310,7 +310,7 @@ def test_a_faulty_answer_is_refused_or_made_good_and_never_served_wrong(
             row for row in await visitor.json("/truth/matches") if (row["site"], row["status"]) == (site, "live")
         )
         ref = RefInfo(row["key"], row["url"])
-        await visitor.open(site, row["url"])  # earns the cookies
+        await visitor.open(site, row["url"])  # gets the cookies
         for target, kind in faults:
             await visitor.plant(site=site, target=target, kind=kind)
         page = await visitor.get("page", row["url"])

@@ -1,4 +1,4 @@
-"""Drift: how often fields are filled, against how often they used to be, per stage of a match."""
+"""Drift: fill rates of fields compared with earlier ones, per stage of a match."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class TestPolicy:
         ("baseline", "window", "fallen"),
         [
             pytest.param(Fill(1000, 1000), Fill(100, 100), None, id="as ever"),
-            pytest.param(Fill(1000, 1000), Fill(100, 70), None, id="30 points: just borne"),
+            pytest.param(Fill(1000, 1000), Fill(100, 70), None, id="30 points: tolerated"),
             pytest.param(Fill(1000, 1000), Fill(100, 69), 31.0, id="31 points"),
             pytest.param(Fill(1000, 400), Fill(100, 0), 40.0, id="from 40 % to nothing"),
-            pytest.param(Fill(1000, 200), Fill(100, 0), None, id="a field that was seldom there"),
+            pytest.param(Fill(1000, 200), Fill(100, 0), None, id="a rarely filled field"),
             pytest.param(Fill(1000, 0), Fill(100, 100), None, id="more than before"),
-            pytest.param(Fill(49, 49), Fill(100, 0), None, id="too little is known of before"),
-            pytest.param(Fill(50, 50), Fill(19, 0), None, id="too little is known of now"),
+            pytest.param(Fill(49, 49), Fill(100, 0), None, id="too few earlier readings"),
+            pytest.param(Fill(50, 50), Fill(19, 0), None, id="too few present readings"),
             pytest.param(Fill(50, 50), Fill(20, 0), 100.0, id="just enough of both"),
         ],
     )
@@ -67,7 +67,7 @@ class TestPolicy:
 
 @pytest.mark.requirement("BX-16", "FS-8")
 class TestFields:
-    """A field counts only where it is owed: what is empty by nature cannot drift."""
+    """A field counts only in stages in which it is expected."""
 
     def fields(self, payload: Payload) -> dict[str, bool]:
         return dict(fields_of(payload))
@@ -231,7 +231,7 @@ class TestAlert:
 
 
 STEP_SECONDS = 300.0
-READ_IN_A_STEP = 6  # every reading counts for so many, as if a match were read every 50 s
+READ_IN_A_STEP = 6  # the weight of a reading, as if a match were read every 50 s
 READ_FROM, BROKEN_FROM, BROKEN_TO = 0.0, 9_000.0, 10_500.0
 SIMULATED = datetime(2026, 5, 2, 12, 0, tzinfo=UTC)
 
@@ -240,8 +240,7 @@ SITES = ("crex", "sofascore")
 
 
 async def payloads_of_an_afternoon(visitor: Visitor) -> list[tuple[float, str, Payload]]:
-    """Every match of both sites, read again and again, as time passes in the stadium; for a while the live scores of
-    crex have another layout, and what its pages say stands in for them."""
+    """Yields readings of both sites' matches; for a time Crex's live response has another layout, its page is used."""
     found = []
     pages: dict[str, Document] = {}
     fault: str | None = None

@@ -1,4 +1,4 @@
-"""What reading costs: counted by workers, added up in the database, held against a day's budget."""
+"""Traffic of readings: counted by workers, added up in the database, compared with the daily budget."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def spend(source: Source, megabytes: float, *, day: date = TODAY) -> None:
 
 
 def sample(name: str, **labels: str) -> float | None:
-    """What a metric of this process says."""
+    """Returns the value of a metric of this process."""
     from prometheus_client import REGISTRY
 
     return REGISTRY.get_sample_value(name, labels)
@@ -220,7 +220,7 @@ class TestBudget:
         worker.refresh(now=NOW)
         until = worker.visits_from(source.pk, NOW)
         assert until is not None
-        assert until <= NOW + timedelta(minutes=1), "a match that waits asks again soon"
+        assert until <= NOW + timedelta(minutes=1), "a waiting match is tried again soon"
         Source.objects.update(daily_megabytes=10)
         worker.refresh(now=NOW)
         assert worker.visits_from(source.pk, NOW) is None
@@ -284,7 +284,7 @@ def test_old_days_are_folded_into_one_so_that_the_counter_never_falls() -> None:
 
 
 def test_a_payload_of_a_ref_needs_no_ref(django_assert_num_queries: Any) -> None:
-    """Counted also while the database is away: nothing is asked of it."""
+    """It is counted without a query, also while the database is away."""
     payload: Payload = payload_of(MatchRef(source=Source(key="crex"), source_event_id="T1"))
     with django_assert_num_queries(0):
         ReadStats().payload("crex", payload)

@@ -1,4 +1,4 @@
-"""Values that no schema knows: counted in memory, written now and then, never lost by a database that is away."""
+"""Unknown values: counted in memory, written periodically, kept while the database is away."""
 
 from __future__ import annotations
 

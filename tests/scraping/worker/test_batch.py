@@ -1,4 +1,4 @@
-"""Many polls together: what is unchanged is written at once, and nothing of it differs from a poll alone."""
+"""Batches of polls: unchanged readings are written together, with the same result as single ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scraping.models import (
     Source,
     TaskState,
 )
-from scraping.payloads import Innings, Payload, Resource
+from scraping.payloads import Innings, Integrity, Payload, Resource
 from scraping.reading.reader import BatchResult, Reader, Target
 from scraping.readings import Reading, ReadMode
 from scraping.recovery import breakers
@@ -45,7 +45,7 @@ Outcome = Payload | Exception
 
 
 class BatchStub(Reader):
-    """Brings back what the test wrote down for each match, read at the moment it is asked."""
+    """Returns the scripted outcome of each match, read at the present time."""
 
     def __init__(self, outcomes: Mapping[int, Outcome], before: Callable[[], None] = lambda: None) -> None:
         self.outcomes = dict(outcomes)
@@ -103,6 +103,13 @@ def columns(rows: Any, *but: str) -> dict[str, Any]:
     return {name: value for name, value in rows.values().get().items() if name not in but}
 
 
+def test_a_state_has_the_time_of_its_write_not_of_the_begin_of_the_transaction() -> None:
+    refs = live_refs(1)
+    (task,) = poll_all(refs, engine_for(refs))
+    assert task.finished_at is not None
+    assert Snapshot.objects.get().created_at > task.finished_at
+
+
 class TestUnchanged:
     def test_changes_times_and_counters_only(self) -> None:
         refs = live_refs(3)
@@ -120,7 +127,7 @@ class TestUnchanged:
         assert MatchEvent.objects.filter(match=after).count() == 2
 
     def test_equals_the_write_of_a_changed_poll(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The short way must leave every column as the long way does."""
+        """The batched write must leave every column as ingest does."""
         together, alone = live_refs(2)
         engine = engine_for([together, alone])
         poll_all([together, alone], engine)
@@ -136,6 +143,17 @@ class TestUnchanged:
             ours, theirs = (columns(table.objects.filter(**{of: ref.pk}), *times, *ids, *spent)
                             for ref in (together, alone))  # fmt: skip
             assert ours == theirs, table
+
+    def test_does_not_hide_that_the_list_of_events_cannot_be_read(self) -> None:
+        refs = live_refs(1)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        before = Match.objects.get().last_scraper_update
+        lacking = Integrity(missing_fields=("events",), null_field_rate=0.1)
+        outcomes_of(engine)[refs[0].pk] = payload_of(refs[0], chasing(95), integrity=lacking)
+        for _ in range(3):
+            assert states(poll_all(refs, engine)) == [TaskState.SUCCESS]
+        assert Match.objects.get().last_scraper_update == before
 
     def test_many_cost_no_more_statements_than_few(self) -> None:
         def statements(number: int) -> int:
@@ -157,18 +175,18 @@ class TestUnchanged:
         refs = live_refs(2)
         engine = engine_for(refs)
         poll_all(refs, engine)
-        heard: list[tuple[int, bool]] = []
+        received: list[tuple[int, bool]] = []
 
-        def hear(match_id: int, is_changed: bool, **_: Any) -> None:
-            heard.append((match_id, is_changed))
+        def listen(match_id: int, is_changed: bool, **_: Any) -> None:
+            received.append((match_id, is_changed))
 
-        match_updated.connect(hear)
+        match_updated.connect(listen)
         try:
             with django_capture_on_commit_callbacks(execute=True):
                 poll_all(refs, engine)
         finally:
-            match_updated.disconnect(hear)
-        assert heard == [(ref.match_id, False) for ref in refs]
+            match_updated.disconnect(listen)
+        assert received == [(ref.match_id, False) for ref in refs]
 
     def test_slows_down_in_breaks(self) -> None:
         refs = live_refs(1)
@@ -192,7 +210,7 @@ class TestSlowedByErrors:
                 clock.forward(100)
                 with CaptureQueriesContext(connection) as queries:
                     poll_all(refs, engine)
-                is_short = any("UPDATE scraping_matchref SET" in query["sql"] for query in queries)
+                is_short = any('"match_external_refs" SET' in q["sql"] and "(VALUES" in q["sql"] for q in queries)
                 found.append((is_short, MatchRef.objects.get(pk=refs[0].pk).polling_interval_seconds))
             assert found == [(False, 5.0), (False, 5.0), (False, 2.5), (True, 2.5)]
 
@@ -234,7 +252,7 @@ class TestChanged:
 
     @pytest.mark.parametrize(("seconds", "is_short"), [(0, True), (60, False)], ids=["side by side", "one is behind"])
     def test_two_sources_use_ingest_when_one_falls_behind(self, seconds: int, is_short: bool) -> None:
-        """What the other one says counts for more then."""
+        """Then the other source has more weight."""
         first, second = live_refs(2)
         at = timezone.now() - timedelta(seconds=seconds)
         MatchRef.objects.filter(pk=second.pk).update(
@@ -312,7 +330,7 @@ class TestFailureOfOne:
         assert Match.objects.get(pk=refs[0].match_id).lifecycle == MatchLifecycle.PAUSED
 
     def test_does_not_overwrite_rows_that_changed_meanwhile(self) -> None:
-        """Another worker's job read the same match while this poll was under way."""
+        """Another worker read the same match for a job while this poll was under way."""
         refs = live_refs(2)
         engine = engine_for(refs)
         poll_all(refs, engine)
@@ -325,7 +343,7 @@ class TestFailureOfOne:
         engine.reader.before = read_elsewhere
         poll_all(refs, engine)
         ref = MatchRef.objects.get(pk=refs[0].pk)
-        assert ref.suspect_checksum, "95 after 120 is a score that goes down: not believed at once"
+        assert ref.suspect_checksum, "95 after 120 is a lower score, which needs confirmation"
         assert ref.payload["score"]["team_b"]["runs"] == 120
 
     def test_an_open_breaker_postpones_its_own_task_only(self) -> None:
@@ -333,7 +351,7 @@ class TestFailureOfOne:
         engine = engine_for(refs)
         poll_all(refs, engine)
         row = Breaker.objects.get(ref=refs[0])
-        breakers.force_open(row, minutes=5, reason="it is being mended", actor="Ann", now=timezone.now())
+        breakers.force_open(row, minutes=5, reason="maintenance", actor="Ann", now=timezone.now())
         tasks = poll_all(refs, engine)
         assert states(tasks) == [TaskState.PENDING, TaskState.SUCCESS]
         assert tasks[0].attempt == 0

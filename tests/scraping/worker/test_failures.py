@@ -1,4 +1,4 @@
-"""Failing attempts, from the claim to what they leave behind. The reader is scripted; everything else is real."""
+"""Failed attempts from the claim to their effects; only the reader is scripted."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from scraping.errors import (
     AuthExpired,
     Blocked,
     Challenged,
+    ErrorClass,
     Gone,
     LayoutChanged,
     PayloadRejected,
@@ -67,6 +68,7 @@ from tests.scraping.builders import (
 from tests.scraping.due_tasks import open_due_tasks
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
+ONE_OF_EACH = (Transient, Blocked, Challenged, AuthExpired, LayoutChanged, ResourceLost, StoreAway)  # else it is a bug
 
 
 @pytest.fixture
@@ -138,26 +140,16 @@ class TestErrorClasses:
         assert all(1 * 2**n <= wait <= min(16, 2 * 2**n) for n, wait in enumerate(waits[:5]))
 
     @pytest.mark.requirement("NFR-022")
-    @pytest.mark.parametrize(
-        "error",
-        [
-            Transient("502"),
-            Blocked("403"),
-            AuthExpired("401"),
-            LayoutChanged("no header"),
-            ResourceLost("Chromium died"),
-            StoreAway("no database"),
-            ValueError("a bug"),
-        ],
-        ids=lambda error: error_log.class_of(error).value,
-    )
-    def test_the_log_of_a_dead_letter_says_what_to_do(
-        self, ref: MatchRef, clock: Clock, caplog: pytest.LogCaptureFixture, error: Exception
+    @pytest.mark.parametrize("error_class", sorted(set(ErrorClass) - {ErrorClass.GONE}))  # that one ends the match
+    def test_the_log_of_a_final_failure_says_what_to_do(
+        self, ref: MatchRef, clock: Clock, caplog: pytest.LogCaptureFixture, error_class: ErrorClass
     ) -> None:
-        fail_for_good(ref, clock, error)
-        lines = [one.getMessage() for one in caplog.records if one.levelname == "ERROR" and "failed" in one.msg]
-        advice = ERROR_RULES[error_log.class_of(error)].advice
-        assert any(advice in line and str(error) in line and "retry it in the admin" in line for line in lines)
+        error = next((kind for kind in ONE_OF_EACH if kind.error_class is error_class), ValueError)("it broke")
+        task = fail_for_good(ref, clock, error)
+        last = next(one for one in reversed(caplog.records) if getattr(one, "action", "") == "attempt_failed")
+        assert (last.levelname, "it broke" in last.getMessage()) == ("ERROR", True)
+        assert ERROR_RULES[error_class].advice in last.getMessage()
+        assert ("retry it in the admin" in last.getMessage()) is (task.state == TaskState.DEAD)
 
     @pytest.mark.requirement("ZT-6")
     def test_a_dead_letter_keeps_its_evidence(self, ref: MatchRef, clock: Clock) -> None:
@@ -168,12 +160,13 @@ class TestErrorClasses:
         assert task.error["url"] == "https://crex.example/x"
         assert ScrapeError.objects.latest("pk").evidence == "<html>something else</html>"
 
-    def test_an_unknown_pair_of_task_and_reader_never_raises(self, ref: MatchRef, clock: Clock) -> None:
+    def test_the_hint_of_an_unknown_task_is_dropped(self, ref: MatchRef, clock: Clock) -> None:
         scrape([10**9], engine_with(ValueError("never read")))
+        assert (ScrapeTask.objects.count(), ScrapeError.objects.count()) == (0, 0)
 
 
 class TestOurOwnFaults:
-    """I7: what breaks on our side costs the source nothing."""
+    """I7: our own faults are not charged to the source."""
 
     @pytest.mark.parametrize(
         "fault", [ResourceLost("Chromium died"), OperationalError("away")], ids=["browser", "store"]
@@ -211,13 +204,13 @@ class TestOurOwnFaults:
 
 
 class TestInvalidPayload:
-    """I6, I11: a success that carries rubbish is a failure, and good data stays."""
+    """I6, I11: an invalid payload is a failure, and the stored data stays."""
 
     @pytest.mark.requirement("ZT-5")
     @pytest.mark.parametrize(
         ("what", "rubbish", "why"),
         [
-            ("another match", {"source_event_id": "OTHER"}, "was given OTHER"),
+            ("another match", {"source_event_id": "OTHER"}, "received OTHER"),
             ("another sport", {"state": football_state()}, "described as football"),
             (
                 "hardly anything",
@@ -250,6 +243,28 @@ class TestErrorRows:
         assert (row.error_class, row.error_type, row.http_status) == ("transient", "network", 502)
         assert (row.url, row.operation, row.retry_attempt) == ("https://crex.example/live", "scorecard", 1)
         assert (row.timestamp, row.resolved) == (later(3), False)
+
+    @pytest.mark.requirement("DM-5", "FR-014")
+    @pytest.mark.parametrize(
+        ("error", "expected"),
+        [
+            (ReadTimeout("took longer than 30 s"), ("network", "timeout")),
+            (Challenged("a challenge in place of the page"), ("network", "challenge")),
+            (Gone("404"), ("network", "gone")),
+            (LayoutChanged("no score in the page"), ("parsing", "layout")),
+            (ValueError("no such over"), ("parsing", "bug")),
+            (ResourceLost("the browser died"), ("browser", "browser")),
+            (AuthExpired("401"), ("auth", "auth")),
+        ],
+    )
+    def test_the_type_is_one_of_the_specification(
+        self, ref: MatchRef, clock: Clock, error: Exception, expected: tuple[str, str]
+    ) -> None:
+        task = attempt(ref, clock, error)
+        row = ScrapeError.objects.get()
+        assert (row.error_type, row.error_code) == expected
+        assert task.error is not None
+        assert (task.error["error_type"], task.error["error_code"]) == expected
 
     def test_equal_causes_share_a_group(self, ref: MatchRef, clock: Clock) -> None:
         other = make_ref(make_unread_match(), captured_at=None)
@@ -302,7 +317,7 @@ class TestErrorRows:
 
 
 class TestStaleFence:
-    """I4: an attempt that lost its lease leaves nothing behind, good or bad."""
+    """I4: an attempt that lost its lease writes neither success nor failure."""
 
     def lose_the_lease(self, ref: MatchRef, clock: Clock) -> Callable[[], None]:
         def lose() -> None:
@@ -327,7 +342,7 @@ class TestStaleFence:
 @pytest.mark.requirement("FR-003", "DM-2")
 class TestBreaker:
     def open_it(self, ref: MatchRef, clock: Clock) -> Breaker:
-        """Five failures; without the pause of the match that they would cause as well."""
+        """Makes five failures, without the pause of the match that they cause."""
         for _ in range(5):
             attempt(ref, clock, Transient("502"), policies=replace(POLICIES, pause_after_failures=99))
         return Breaker.objects.get()
@@ -388,7 +403,7 @@ class TestBreaker:
         fetch = rows.fetch
 
         def outdated(pk: int) -> Breaker:
-            """The first read is overtaken by another worker's failure."""
+            """Another worker's failure is written between the first read and the update."""
             found = fetch(pk)
             if found.failure_count == 1:
                 Breaker.objects.filter(pk=found.pk).update(failure_count=2, version=found.version + 1)
@@ -439,7 +454,7 @@ class TestPausedByFailures:
     def test_five_failed_attempts_in_a_row_pause_the_match_for_five_minutes(
         self, ref: MatchRef, clock: Clock, error: Exception
     ) -> None:
-        """Each attempt is made when its predecessor's back-off is over, as in an outage of the source."""
+        """Each attempt is made at the end of the previous back-off, as in an outage of the source."""
         for number in range(1, 6):
             assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
             task = attempt(ref, clock, error)
@@ -501,7 +516,7 @@ class TestPausedByFailures:
 
     @pytest.mark.requirement("US2.2")
     def test_the_window_of_ten_minutes_slides(self, ref: MatchRef, clock: Clock) -> None:
-        """One failure long ago, then five close together: the first one is no reason to start counting anew."""
+        """One old failure, then five close together: the old one does not restart the count."""
         for seconds in (0, 560, 60, 20, 20, 20):
             assert Match.objects.get().lifecycle == MatchLifecycle.DISCOVERED
             clock.forward(seconds)
@@ -549,7 +564,7 @@ class TestPausedByFailures:
         assert (Match.objects.get().pause_until, Match.objects.get().scraper_status) == (later(3600), "stopped")
 
     def test_failures_are_counted_on_the_reloaded_match(self, ref: MatchRef, clock: Clock) -> None:
-        """Not on the copy that was read before the other source's failure was written."""
+        """Not on the copy from before the other source's failure."""
 
         other = make_ref(ref.match, source="sofascore")
 
@@ -614,7 +629,7 @@ class TestGone:
 
 @pytest.mark.django_db(transaction=True)
 class TestOneTransaction:
-    """I3: what a failure leaves behind is written as a whole, whenever the power goes."""
+    """I3: all effects of a failure are written together, or none after a crash."""
 
     TABLES = (ScrapeTask, ScrapeError, ErrorGroup, Breaker, Scraper, Match, MatchRef, Snapshot)
 
@@ -681,7 +696,7 @@ class TestCommentary:
         assert (task.state, task.charged_attempts) == (TaskState.PENDING, 1)
 
     def test_its_failure_leaves_later_readings_untouched(self, ref: MatchRef, clock: Clock) -> None:
-        """To keep its evidence takes time; the score is read beside it."""
+        """Storing evidence takes time; the score is read meanwhile."""
         attempt(ref, clock, payload_of(ref))
         MatchRef.objects.update(unchanged_polls=39, recent_changes="0000")
         store = failures.evidence.store
@@ -706,7 +721,7 @@ class TestEngine:
         assert (seen, engine.held_tasks()) == ([[task_id]], [])
 
     def test_releasing_an_old_claim_keeps_the_new_one(self, ref: MatchRef, clock: Clock) -> None:
-        """A thread that slept through its lease, while its own worker took the task again."""
+        """A thread slept through its lease while its own worker claimed the task again."""
         engine: Engine = engine_with(payload_of(ref))
         old = claimed(open_task(ref))
         journal.rescue(max_rescues=3, now=later(16))

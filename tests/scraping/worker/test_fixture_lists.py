@@ -1,4 +1,4 @@
-"""The lists of the coming days: asked for now and then, and a day that fails costs nothing but itself."""
+"""Fixture lists of the coming days: read when due; a failed day affects no other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from django.utils import timezone
 
 from scraping import journal
 from scraping.errors import Blocked, Gone, SchemaBreak, Transient
-from scraping.models import Match, MatchRef, ScrapeTask, Source, TaskState
+from scraping.journal import evidence
+from scraping.models import Match, MatchRef, ScrapeError, ScrapeTask, Source, TaskState
 from scraping.payloads import DiscoveredMatch, Resource, Sport, Status, Team
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Request, Site
-from scraping.sources import ADAPTERS
+from scraping.sources import ADAPTERS, parsing
 from scraping.sources.base import ListPlan
 from scraping.sources.crex.adapter import CrexAdapter
 from scraping.sources.scoreboard.adapter import ScoreboardAdapter
@@ -39,7 +40,7 @@ def a_match(key: str, start: datetime | None = None) -> DiscoveredMatch:
 
 
 class ByDay(CrexAdapter):
-    """A site that lists one match that is on, and one for each day."""
+    """A site with one live match and one fixture for each day."""
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         return [a_match("now")]
@@ -52,7 +53,7 @@ class ByDay(CrexAdapter):
 
 
 class DayReader(ScriptedReader):
-    """Fails for the days (from today on) that the test names."""
+    """Fails for the given days, counted from today."""
 
     def __init__(self, failing: Mapping[int, Exception]) -> None:
         super().__init__(payload_of(make_ref()))
@@ -78,7 +79,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
 
 
 def discover(source: Source, failing: Mapping[int, Exception] | None = None) -> DayReader:
-    """One task that reads the source's lists."""
+    """Runs one task that reads the source's lists."""
     reader, now = DayReader(failing or {}), timezone.now()
     journal.open_tasks([journal.NewTask(source.pk, None, Resource.DISCOVERY, 0, now)], now=now)
     task = ScrapeTask.objects.filter(resource=Resource.DISCOVERY).latest("pk")
@@ -182,3 +183,38 @@ def test_reads_a_list_of_all_days_once(source: Source, monkeypatch: pytest.Monke
     monkeypatch.setattr(ByDay, "fixture_plan", lambda *_: plan)
     assert discover(source).asked == ["all"]
     assert known() == {"now"} | days(0, 1, 2, 3)
+
+
+class TestBadRows:
+    """Rows that could not be read: the list is registered, and the rows are an error with the list as evidence."""
+
+    @pytest.fixture(autouse=True)
+    def rows(self, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+        def parse(_: object, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
+            return parsing.unique_matches(["good", "bad"], row_to_match)
+
+        def listed(_: object, site: Site, adapter: Any, **__: Any) -> Reading:
+            page = Document("page", site.base_url, 200, "text/html", b"<ul><li>a list</li></ul>")
+            return Reading(RefInfo("", site.base_url), ReadMode.VISIT, timezone.now(), {"page": page})
+
+        monkeypatch.setattr(ByDay, "parse_list", parsing.parses(parse))
+        monkeypatch.setattr(DayReader, "match_list", listed)
+
+    @pytest.mark.requirement("SO-12")
+    def test_are_reported_once_with_evidence_and_fail_nothing(self, source: Source) -> None:
+        discover(source)
+        assert "now" in known()
+        error = ScrapeError.objects.get()
+        assert (error.error_class, error.operation, error.match) == ("drift", "discovery", None)
+        assert "rows of a list could not be read and are left out: 1" in error.error_message
+        content = evidence.content_of(error.files.get())
+        assert content is not None
+        assert b"a list" in content
+        discover(source)
+        assert ScrapeError.objects.count() == 1
+
+
+def row_to_match(row: str) -> DiscoveredMatch:
+    if row == "bad":
+        raise SchemaBreak("a row without an id")
+    return a_match("now")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
 @pytest.fixture
 def beating(tmp_path: Any) -> Heartbeat:
-    """Of a worker whose browser has not started yet. Its thread is not running: tests call its beats."""
+    """A heartbeat of a worker without a browser; its thread is not running, tests call `beat`."""
     host = BrowserHost(BrowserOptions(executable=tmp_path / "chromium", owner="w-1"))
     return Heartbeat(engine_with(ValueError("never read")), Sessions(host), every_seconds=0.01)
 
@@ -64,25 +65,38 @@ class TestBeat:
         assert worker.peak_memory_bytes >= worker.memory_bytes
         assert worker.free_memory_bytes > 0
 
+    @pytest.mark.requirement("DM-1")
+    def test_measures_the_renderers_of_open_pages(self, beating: Heartbeat) -> None:
+        pages = {"crex_1": os.getpid(), "crex_2": os.getpid(), "crex_gone": 2**22}
+        beating._renderers = lambda: pages
+        beating.beat(now=NOW)
+        beating.beat(now=later(5))
+        found = Worker.objects.get().renderers
+        assert set(found) == {"crex_1", "crex_2"}, "a process that is not of this worker's tree does not count"
+        assert found["crex_1"] == found["crex_2"], "pages of one renderer share its figures"
+        memory, cpu = found["crex_1"]
+        assert 5_000_000 < memory <= Worker.objects.get().memory_bytes
+        assert cpu >= 0
+
     def test_the_last_one_marks_the_worker_as_stopped(self, beating: Heartbeat) -> None:
         beating.beat(now=NOW)
         beating.beat(now=later(5), is_last=True)
         assert Worker.objects.get().stopped_at == later(5)
 
     def test_sends_the_signal_of_a_replaced_browser(self, beating: Heartbeat) -> None:
-        heard: list[tuple[str, str, float]] = []
+        received: list[tuple[str, str, float, int]] = []
 
-        def listen(worker_id: str, reason: str, seconds: float, **_: Any) -> None:
-            heard.append((worker_id, reason, seconds))
+        def listen(worker_id: str, reason: str, seconds: float, pids_before: int, **_: Any) -> None:
+            received.append((worker_id, reason, seconds, pids_before))
 
         browser_replaced.connect(listen)
         try:
-            beating.announce(Replacement("Chromium died", 0.7, 2))
+            beating.announce(Replacement("Chromium died", 0.7, 2, pids_before=9))
             beating.beat(now=NOW)
             beating.beat(now=later(5))
         finally:
             browser_replaced.disconnect(listen)
-        assert heard == [("w-1", "Chromium died", 0.7)]
+        assert received == [("w-1", "Chromium died", 0.7, 9)]
 
 
 class TestThread:

@@ -1,4 +1,4 @@
-"""How far an attempt came is known at every moment, and stays with what failed."""
+"""The stage of an attempt: reported while it runs, and stored with a failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db, pytest.mark.requirement("
 
 
 def stages_of(*outcomes: Outcome) -> list[Stage]:
-    """Of one attempt, in the order in which they were reached."""
+    """Returns the stages of one attempt in the order in which they were reached."""
     ref = make_ref()
     engine = engine_with(*(outcomes or (payload_of(ref, chasing(100)),)))
     seen: list[Stage] = []

@@ -1,4 +1,4 @@
-"""Whole matches and rounds through a real Chromium, held against the stadium's truth."""
+"""Whole matches and rounds through a real Chromium, compared with the ground truth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scraping.reading.reader import Target
 from scraping.readings import RefInfo
 from scraping.sources import adapter_for
 from scraping.worker.match_tasks import read_whole
-from tests.scraping.hosted import HEADLINES, Hosted, find_program, impatient, site_at
+from tests.scraping.hosted_browser import HEADLINES, Hosted, find_program, impatient, site_at
 from tests.scraping.rounds import ASKED
 from tests.stadium_process import StadiumProcess
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("ZT-8", "ZT-12")]
 
 @pytest.fixture(scope="module")
 def arena() -> Iterator[StadiumProcess]:
-    """Play stands still late in the first matches."""
+    """A stadium that is paused late in the first matches."""
     with StadiumProcess(programme="mixed:1:2", pace=0) as running:
         running.skip(5_000)
         yield running
@@ -58,9 +58,9 @@ def test_a_round_is_read_through_the_session_and_again_when_that_is_refused(
         return {match.source_event_id for match in adapter.parse_round(reading, base, asked)}
 
     expected = {one["key"] for one in arena.matches() if one["site"] == "sofascore"}
-    assert read() == expected, "the first visit earns the session"
+    assert read() == expected, "the first visit gets the session"
     arena.clear()
     assert read() == expected
     assert arena.requests()["sites"]["sofascore"]["targets"] == {"list": 1}, "asked directly"
     arena.ask("/control/sessions", {"revoke": True})
-    assert read() == expected, "a visit earns a new one"
+    assert read() == expected, "a visit gets a new session"

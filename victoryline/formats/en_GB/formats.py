@@ -1,4 +1,4 @@
-"""How the console writes times: here the seconds matter."""
+"""Time formats of the console, with seconds."""
 
 DATE_FORMAT = "j M Y"
 TIME_FORMAT = "H:i:s"

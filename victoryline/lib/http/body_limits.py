@@ -24,9 +24,7 @@ MAX_WAITING = 4  # of the 8 threads of a web process
 MAX_WAITING_PER_CLIENT = 2
 WAIT_FOR_SLOT_SECONDS = 0.05
 LOG_EVERY_SECONDS = 60.0
-REFUSAL = (
-    "Too many bodies are on their way to us at once, and some don't arrive. Nothing of yours was used; send it again."
-)
+REFUSAL = "Too many request bodies are being received at once. Your request was not processed; send it again."
 
 
 class TooManyBodies(OSError):  # noqa: N818 - an OSError, so that Django wraps it as UnreadablePostError
@@ -65,8 +63,8 @@ class BodySlots:
         if time.monotonic() >= self._log_again_at:
             self._log_again_at = time.monotonic() + LOG_EVERY_SECONDS
             logger.warning(
-                "Request bodies don't arrive, and other requests with a body are refused (503) meanwhile. If it stays, "
-                "block the addresses in held_by, or put a proxy in front that buffers bodies",
+                "Request bodies do not arrive, and other requests with a body are refused (503) meanwhile. If this "
+                "persists, block the addresses in held_by, or use a reverse proxy that buffers bodies",
                 extra={"action": "bodies_stuck", "held_by": dict(self._taken)},
             )
 

@@ -25,20 +25,20 @@ from victoryline.lib.http.problems import KINDS, of_status
 CONSOLE_PREFIX = "/admin/"
 DETAILS = {
     400: problems.UNREADABLE,
-    403: "You may not do this here.",
+    403: "You have no permission for this.",
     404: problems.NO_SUCH_ADDRESS,
-    405: "This address does not take that method; the header `Allow` says what it takes.",
-    413: "The body is larger than we read.",
-    500: "An error on our side, which we have logged. Tell us the request id if it stays.",
+    405: "This address does not accept the method; the header `Allow` lists those that it accepts.",
+    413: "The body is larger than the limit.",
+    500: "An error on our side, which is logged. If it persists, report it with the request id.",
     503: (
-        "The database can't be reached, so this page can't be shown. Nothing is lost: matches are still read, and what "
-        "is new is kept on disk until the database is back. Nothing that you have just sent was saved. Try again in a "
-        "few seconds; if it stays, check /health and start the database."
+        "The database can't be reached, so this page can't be shown. Nothing is lost: matches are still read, and new "
+        "data is kept on disk until the database is back. Your last request was not saved. Try again in a few seconds; "
+        "if the error persists, check /health and start the database."
     ),
 }
 WRONG_HOST = (
-    "The header `Host` names no site that is served here. Use the name that you were given; the operator "
-    "lists the names of the site in ALLOWED_HOSTS."
+    "The host name in the header `Host` is not served here. Use the address from the operator of this site, who lists "
+    "its names in ALLOWED_HOSTS."
 )
 
 
@@ -78,13 +78,13 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return answer(
         request,
         403,
-        "The form that you sent has no valid token, so nothing was done. Go back, load the page again and send it once "
-        "more; cookies must be allowed for this site.",
+        "The form has no valid token, so nothing was done. Go back, reload the page and send the form again; cookies "
+        "must be allowed for this site.",
     )
 
 
 @no_append_slash
-@csrf_exempt  # only the API's addresses come here, and tokens aren't sent by a browser on its own
+@csrf_exempt  # only for addresses of the API, whose tokens a browser does not send by itself
 def without_slash(request: HttpRequest, address: str) -> HttpResponseBase:
     """Answers a path with a trailing slash like the path without it."""
     found = resolve(f"/{address.rstrip('/')}")

@@ -24,6 +24,7 @@ from django_prometheus.middleware import Metrics, PrometheusAfterMiddleware
 from structlog.contextvars import bound_contextvars
 
 from victoryline.lib import availability
+from victoryline.lib.http.compression import compress
 from victoryline.lib.http.error_pages import CONSOLE_PREFIX, answer, is_for_programs
 from victoryline.lib.http.headers import RateLimit
 from victoryline.lib.http.request_log import log_request
@@ -36,6 +37,7 @@ ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 _random = random.Random()  # noqa: S311  an id must be unique, not secret
 
+OF_THE_BODY = ("Content-Length", "Content-Encoding", "Content-Type", "ETag", "Last-Modified")
 API = ("/api/v1/", "/api/scrape", "/cricket-data", "/token/")
 # A JSON answer loads nothing and must not be framed.
 SECURITY_HEADERS = {
@@ -87,9 +89,9 @@ def _with_problem(request: HttpRequest, response: HttpResponseBase) -> HttpRespo
     if not response.headers.get("Content-Type", "").startswith("text/"):
         return response
     problem = answer(request, response.status_code)
-    for name in ("Allow", "Retry-After", "WWW-Authenticate"):
-        if name in response.headers:
-            problem.headers[name] = response.headers[name]
+    for name, value in response.headers.items():  # Allow, Retry-After, security headers ...
+        if name not in OF_THE_BODY:
+            problem.headers.setdefault(name, value)
     return problem
 
 
@@ -134,8 +136,11 @@ class ApiShortcut:
         headers = response.headers
         for name, value in SECURITY_HEADERS.items():
             headers[name] = value
-        if isinstance(response, HttpResponse) and "Content-Length" not in headers:
-            headers["Content-Length"] = str(len(response.content))
+        if isinstance(response, HttpResponse):
+            if "HTTP_ACCEPT_ENCODING" in request.META:
+                compress(request, response)
+            if "Content-Length" not in headers:
+                headers["Content-Length"] = str(len(response.content))
         found = request.resolver_match
         key = (found.view_name if found else "", request.method or "", response.status_code)
         answers, latency = self._labelled.get(key) or self._label(key, request)

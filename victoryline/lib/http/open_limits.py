@@ -1,5 +1,6 @@
 """Limits requests to open addresses by the caller's address: status page, /status, /metrics, tokens, the admin's login.
 
+Guards the API against floods and guessed keys at the addresses that need no token.
 django-ratelimit with our own key (it would fail on a list in X-Forwarded-For) and our own cache
 (`victoryline.lib.caches`): no request waits or fails while Redis is away.
 The window is fixed, so up to twice the limit passes at the edge of two windows: enough against a flood or a guesser.

@@ -6,6 +6,7 @@ operations with headers, problems, examples and links.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -21,21 +22,23 @@ from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from victoryline.lib.http import problems
+from victoryline.lib.http.compression import BEST, GZIP_ETAG, accepts_gzip, gzipped
 from victoryline.lib.http.problems import problem_responses
 from victoryline.lib.http.strict_serializer import NOT_BLANK
+from victoryline.lib.http.views import has_etag
 
 REQUEST_ID = "5f0c6f5f4d0a4e0c9d3b6a1f2e7c8b90"
 LIMITS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 # Header: type, description, example.
 HEADERS: dict[str, tuple[str, str, Any]] = {
-    "X-Request-Id": ("string", "Names this answer in our logs. Your own, if you sent one.", REQUEST_ID),
-    "X-RateLimit-Limit": ("integer", "Requests a minute that you have.", 100),
-    "X-RateLimit-Remaining": ("integer", "Requests that are left now.", 97),
+    "X-Request-Id": ("string", "The id of the request in our logs: your own, if the request had one.", REQUEST_ID),
+    "X-RateLimit-Limit": ("integer", "Your limit of requests per minute.", 100),
+    "X-RateLimit-Remaining": ("integer", "Requests that are left in the present window.", 97),
     "X-RateLimit-Reset": ("integer", "Unix time at which the present window ends.", 1763825040),
-    "Retry-After": ("integer", "Seconds to wait before you ask again.", 5),
-    "WWW-Authenticate": ("string", "How to say who you are.", 'Bearer realm="victoryline"'),
-    "Cache-Control": ("string", "How long the answer may be kept.", "private, max-age=2"),
-    "Last-Modified": ("string", "When the data changed last.", "Sat, 22 Nov 2025 15:23:47 GMT"),
+    "Retry-After": ("integer", "Seconds to wait before the next request.", 5),
+    "WWW-Authenticate": ("string", "The required authentication scheme.", 'Bearer realm="victoryline"'),
+    "Cache-Control": ("string", "How long the answer may be cached.", "private, max-age=2"),
+    "Last-Modified": ("string", "Time of the last change of the data.", "Sat, 22 Nov 2025 15:23:47 GMT"),
     "X-Data-Age-Seconds": ("integer", "Seconds since the source was read.", 42),
     "X-Data-State": ("string", "fresh, aging, stale, frozen, paused, final or unknown.", "stale"),
 }
@@ -45,13 +48,13 @@ DETAILS = {
     403: 'This needs a key with the scope "operate"; yours doesn\'t have it.',
     404: "No match is known as crex_13KM. GET /api/v1/matches lists those that are.",
     409: "The match is not paused.",
-    410: "What you ask for is older than what we keep. Read the match anew and go on from its sequence.",
+    410: "The requested state is no longer kept. Read the whole match, and continue from its sequence.",
     413: "The body may hold 256 KB at most.",
     415: 'Unsupported media type "text/plain" in request.',
-    429: "You have used up your requests for now. Try again in 12 s.",
+    429: "Your requests of this minute are used up. Try again in 12 s.",
     503: "Our database can't be reached at the moment. Nothing is lost; try again in a few seconds.",
 }
-TOO_STALE = "The data is 42 s old and you accept 10 s. Ask again after Retry-After, or with a larger max_age."
+TOO_STALE = "The data is 42 s old and you accept 10 s. Try again after Retry-After, or with a larger max_age."
 FRESHNESS = "X-Data-State"  # answers with this header are about matches
 
 Operation = dict[str, Any]
@@ -106,7 +109,7 @@ def complete(result: dict[str, Any], generator: Any, request: Any, public: bool)
             for code, answer in operation["responses"].items():
                 _add_headers(answer, int(code), is_read=is_read)
                 _add_problems(answer, int(code), path, takes_age=takes_age)
-            _add_examples(operation)
+            _add_examples(operation, schemas)
             _refuse_blanks(operation)
             if _is_body_needed(operation, schemas):
                 operation["requestBody"]["required"] = True
@@ -118,7 +121,7 @@ def complete(result: dict[str, Any], generator: Any, request: Any, public: bool)
     return result
 
 
-def _add_examples(operation: Operation) -> None:
+def _add_examples(operation: Operation, schemas: dict[str, Any]) -> None:
     known = EXAMPLES.get(operation["operationId"], {})
     taken = [operation.get("requestBody", {})]
     given = [answer for code, answer in operation["responses"].items() if code < "300"]
@@ -128,7 +131,32 @@ def _add_examples(operation: Operation) -> None:
             for name, value in known.get(part, {}).items()
         }
         for content in (content for body in bodies for content in body.get("content", {}).values()):
-            content["examples"] = shown
+            content["examples"] = {
+                name: {**example, "value": _completed(example["value"], content["schema"], schemas)}
+                for name, example in shown.items()
+            }
+
+
+def _completed(value: Any, schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
+    """Adds the required fields that an example lacks, so that a new field of a body needs no edit of examples.json.
+
+    Their value is the example in the field's definition, or null where the field can be null.
+    """
+    if "$ref" in (first := schema.get("anyOf", [{}])[0]):
+        schema = first
+    schema = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    if isinstance(value, list):
+        return [_completed(one, schema.get("items", {}), schemas) for one in value]
+    if not isinstance(value, dict):
+        return value
+    fields = schema.get("properties", {})
+    missing = {
+        name: fields[name].get("examples", [None])[0]
+        for name in schema.get("required", ())
+        if name not in value and ("examples" in fields[name] or {"type": "null"} in fields[name].get("anyOf", ()))
+    }
+    known = {name: _completed(one, fields.get(name, {}), schemas) for name, one in value.items()}
+    return {name: (known | missing)[name] for name in (*fields, *known) if name in known or name in missing}
 
 
 def _is_body_needed(operation: Operation, schemas: dict[str, Any]) -> bool:
@@ -204,21 +232,27 @@ JOB = {"job_id": "$response.body#/id"}
 BODY = "$response.body#"
 OF_A_MATCH = ("list_events", "list_lineups", "list_conflicts", "list_snapshots")
 LINKS = (
-    Link("list_matches", "200", "read_match", "All of a match in the list.", {"match_id": f"{BODY}/matches/0/id"}),
-    *(Link("read_match", "200", to, "What belongs to the match.", ID) for to in OF_A_MATCH),
-    Link("read_match", "200", "read_delta", "What changes from now on.", {**ID, "since": f"{BODY}/sequence"}),
-    Link("read_match", "200", "watch_match", "To have it read.", ID),
-    Link("list_events", "200", "list_events", "What comes after.", {**SAME, "since": f"{BODY}/next_since"}),
+    Link("list_matches", "200", "read_match", "A match of the list.", {"match_id": f"{BODY}/matches/0/id"}),
+    *(Link("read_match", "200", to, "Further data of the match.", ID) for to in OF_A_MATCH),
+    Link("read_match", "200", "read_delta", "The changes after this state.", {**ID, "since": f"{BODY}/sequence"}),
+    Link("read_match", "200", "watch_match", "Starts polling the match.", ID),
+    Link("list_events", "200", "list_events", "The rows that follow.", {**SAME, "since": f"{BODY}/next_since"}),
     Link(
         "list_snapshots", "200", "read_snapshot", "One of them.", {**SAME, "sequence": f"{BODY}/snapshots/0/sequence"}
     ),
     Link("list_live_matches", "200", "read_match_info", "One of them.", {"match_id": f"{BODY}/matches/0/matchId"}),
-    Link("watch_match", "200", "stop_match", "The end of the watch.", ID),
-    Link("pause_match", "200", "resume_match", "The end of the pause.", ID),
+    Link("watch_match", "200", "stop_match", "Ends the watch.", ID),
+    Link("pause_match", "200", "resume_match", "Ends the pause.", ID),
     Link("start_job", "202", "read_job", "How far it is.", JOB),
     Link("start_job", "200", "read_job", "How far it is.", JOB),
     Link("list_jobs", "200", "read_job", "One of them.", {"job_id": f"{BODY}/jobs/0/id"}),
-    Link("submit_match", "202", "read_submission", "What became of it.", {"submission_id": f"{BODY}/submission_id"}),
+    Link(
+        "submit_match",
+        "202",
+        "read_submission",
+        "The state of the submission.",
+        {"submission_id": f"{BODY}/submission_id"},
+    ),
 )
 
 
@@ -227,7 +261,14 @@ _being_made = threading.Lock()
 
 @require_safe
 def schema(request: HttpRequest) -> HttpResponse:
-    return HttpResponse(document(), content_type="application/json", headers={"Cache-Control": "max-age=300"})
+    found = document()
+    headers = {"Cache-Control": "max-age=300", "Vary": "Accept-Encoding"}
+    if known := has_etag(request, found.etag):
+        return HttpResponse(status=304, headers={**headers, "ETag": known})
+    if not accepts_gzip(request):
+        return HttpResponse(found.text, content_type="application/json", headers={**headers, "ETag": found.etag})
+    headers |= {"ETag": found.etag[:-1] + GZIP_ETAG, "Content-Encoding": "gzip"}
+    return HttpResponse(found.compressed, content_type="application/json", headers=headers)
 
 
 @require_safe
@@ -236,14 +277,20 @@ def docs(request: HttpRequest) -> HttpResponse:
     return render(request, "api_docs.html")
 
 
-def document() -> bytes:
+class Document(NamedTuple):
+    text: bytes
+    compressed: bytes
+    etag: str
+
+
+def document() -> Document:
     """Built once per process, by one thread at a time: drf-spectacular keeps state that all threads share."""
     with _being_made:
         return _document()
 
 
 @cache
-def _document() -> bytes:
+def _document() -> Document:
     described = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(described)
-    return rendered
+    return Document(rendered, gzipped(rendered, BEST), f'"{hashlib.sha256(rendered).hexdigest()[:32]}"')

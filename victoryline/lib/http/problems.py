@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
-NO_SUCH_ADDRESS = "There is nothing at this address. The addresses are listed at /api/docs."
+NO_SUCH_ADDRESS = "There is nothing at this address. /api/docs lists the addresses."
 UNREADABLE = "The request can't be read. Check its address, headers and body."
 
 
@@ -43,99 +43,101 @@ KINDS: dict[str, Kind] = {
     "bad-request": Kind(
         400,
         "The request is not understood",
-        "The body, the address or a header can't be read, or values in the body can't be used.",
-        "Mend what `detail` names; where there is `invalid`, it names each wrong value. The same request fails again.",
+        "The body, the address or a header can't be read, or values in the body are invalid.",
+        "Correct the error in `detail`; `invalid`, if present, lists each wrong value. The same request would fail "
+        "again.",
     ),
     "bad-parameter": Kind(
         400,
-        "A parameter has a value that can't be used",
-        "A parameter of the address is unknown, or its value is not one that it takes.",
-        "Mend the parameter that `parameter` names; /api/docs lists those there are.",
+        "A parameter has an invalid value",
+        "A parameter of the address is unknown, or its value is invalid.",
+        "Correct the parameter named in `parameter`; /api/docs lists all parameters.",
     ),
     "unauthorized": Kind(
         401,
         "A valid token is needed",
-        "There was no token, or it has expired, is not one of ours, or its key is revoked.",
+        "The token is missing, has expired, was not issued by this service, or its key is revoked.",
         "Get a token with POST /token/generate-token and send it as `Authorization: Bearer <token>`. If the key "
         "itself is refused, ask the operator for another.",
     ),
     "forbidden": Kind(
         403,
         "The token does not allow this",
-        "We know who you are; your key has no scope for this.",
+        "The token is valid, but its key lacks the scope for this.",
         "Ask the operator for a key with the scope that `detail` names.",
     ),
     "not-found": Kind(
         404,
-        "There is no such thing here",
-        "Nothing lives at this address, or what it names is not known (yet).",
+        "There is nothing at this address",
+        "The address does not exist, or the id in it is not known (yet).",
         "Check the address and the id; GET /api/v1/matches lists the matches, /api/docs the addresses.",
     ),
     "method-not-allowed": Kind(
         405,
-        "This address does not take that method",
-        "The address exists, the method is not for it.",
+        "The method is not allowed at this address",
+        "The address exists, but does not accept this method.",
         "Use one of the methods in the header `Allow`.",
     ),
     "conflict": Kind(
         409,
         "The present state does not allow this",
-        "The match is in a state that doesn't allow it, or an Idempotency-Key was used for something else.",
-        "Read the present state again, then decide; for something new use a new Idempotency-Key.",
+        "The state of the match doesn't allow it, or the Idempotency-Key was used for another request.",
+        "Read the present state first; use a new Idempotency-Key for every new request.",
     ),
     "too-old": Kind(
         410,
-        "What you ask for is older than what we keep",
-        "The state of the match at that time, or with that number, is no longer kept.",
-        "Ask for `oldest_sequence` or later, or read the match as it is now.",
+        "The requested state is no longer kept",
+        "States are kept for some hours; that of this time or sequence was deleted.",
+        "Request `oldest_sequence` or later, or read the present state of the match.",
     ),
     "delta-overflow": Kind(
         410,
-        "The difference reaches further back than what we keep",
-        "The state of the match that you have is no longer kept, so we can't say what has changed since.",
-        "Read the match whole, and go on from the `sequence` in it.",
+        "The start of the delta is no longer kept",
+        "The state at `since` was deleted, so the changes since then are unknown.",
+        "Read the whole match, and continue from its `sequence`.",
     ),
     "payload-too-large": Kind(
         413,
         "The body is too large",
-        "The body is larger than this address takes; nothing of it was used.",
+        "The body is larger than the limit of this address; nothing of it was used.",
         "Send less at once, in several requests.",
     ),
     "unsupported-media-type": Kind(
         415,
-        "The body is in a format that is not read here",
-        "Bodies are read as JSON and as nothing else.",
+        "The format of the body is not supported",
+        "Only JSON is accepted.",
         "Send JSON, with the header `Content-Type: application/json`.",
     ),
     "too-many-requests": Kind(
         429,
-        "The limit of requests is reached",
-        "You, or without a valid token your address, have used up the requests of this minute.",
-        "Wait `retry_after` seconds. Ask with `If-None-Match`: answers of 304 are free. Another tier has more.",
+        "The rate limit is reached",
+        "The requests of this minute are used up: those of your consumer, or without a valid token those of your "
+        "address.",
+        "Wait `retry_after` seconds. Use `If-None-Match`: a 304 costs no quota. Other tiers have higher limits.",
     ),
     "internal-error": Kind(
         500,
-        "Something went wrong on our side",
-        "A mistake of ours, which is logged under the request id. What is stored is as it was.",
-        "Try again once; if it stays, tell us the `request_id`.",
+        "An internal error",
+        "An error of the service, which is logged with the request id. Stored data is unchanged.",
+        "Try again once; if it persists, report the `request_id`.",
     ),
     "unavailable": Kind(
         503,
         "The answer is not available now",
-        "Our database is away and we don't know this without it. Nothing is lost.",
-        "Wait `retry_after` seconds and ask again.",
+        "Our database is unreachable, and the requested data is not cached. Nothing is lost.",
+        "Wait `retry_after` seconds and try again.",
     ),
     "too-stale": Kind(
         503,
         "The data is older than you accept",
-        "The newest data that we have is older than your `max_age`.",
-        "Wait `retry_after` seconds and ask again, or accept older data with a larger `max_age`.",
+        "The newest data is older than your `max_age`.",
+        "Wait `retry_after` seconds and try again, or accept older data with a larger `max_age`.",
     ),
     "insufficient-memory": Kind(
         503,
         "Insufficient memory resources",
-        "There is too little memory to watch another match now; the wish is noted.",
-        "Nothing: the watch begins by itself when there is room.",
+        "There is too little memory to watch another match or to begin a job now; it is written down.",
+        "Nothing: the watch or the job begins by itself when there is room.",
     ),
 }
 
@@ -175,7 +177,7 @@ class BadParameter(ApiProblem):
 
 class DatabaseAway(ApiProblem):
     def __init__(self, what: str = "") -> None:
-        """`what` is a sentence about this request, with a space at its end."""
+        """`what`: a sentence about this request, with a space at its end."""
         super().__init__(
             "unavailable",
             f"Our database can't be reached at the moment. {what}Nothing is lost; try again in a few seconds.",
@@ -237,13 +239,13 @@ def _sentence(problem: exceptions.APIException, request: HttpRequest) -> str:
         case exceptions.NotAuthenticated():
             return "Send a token: `Authorization: Bearer <token>`. POST /token/generate-token gives one for an API key."
         case exceptions.ValidationError():
-            return "Some values can't be used; `invalid` names each of them."
+            return "Some values are invalid; `invalid` lists them."
         case exceptions.MethodNotAllowed():
             method = printable(request.method or "", 20)
-            return f"This address does not take {method}; the header `Allow` says what it takes."
+            return f"This address does not accept {method}; the header `Allow` lists the methods that it accepts."
         case exceptions.UnsupportedMediaType():
             sent = printable(request.META.get("CONTENT_TYPE", ""), 100)
-            return f"The body is {sent or 'of no named type'}; only application/json is read here."
+            return f"The body is {sent or 'of no named type'}; only application/json is accepted."
     return str(problem.detail)
 
 
@@ -253,16 +255,16 @@ class Problem(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     type: str = Field(
-        description="Names the kind of problem; the page at this address explains it.",
+        description="Identifies the kind of problem; the page at this address explains it.",
         examples=["/problems/not-found"],
     )
     title: str
     status: int
     code: str = Field(description="The kind as a short code, for programs.", examples=["not-found"])
-    detail: str = Field(description="What happened this time.")
-    what_to_do: str = Field(description="What helps with problems of this kind.")
+    detail: str = Field(description="The cause of this error.")
+    what_to_do: str = Field(description="Advice for problems of this kind.")
     instance: str = Field(description="The path of the request.")
-    request_id: str = Field(description="Send this to us when you ask for help.")
+    request_id: str = Field(description="The id of the request in our logs, for support.")
 
 
 def problem_responses(*codes: int) -> dict[tuple[int, str], OpenApiResponse]:

@@ -1,9 +1,8 @@
 """Log lines of requests: a short one for every refusal and failure, or a full one as REQUEST_TRACE says.
 
 REQUEST_TRACE names the API requests that get a full line, with request and answer, without bodies and secrets: none,
-refused, slow, all. A flood of 429s or 503s must not fill bounded log files: below the
-level `all` a process logs one of each kind per consumer (and for all strangers together) in QUIET_SECONDS, with the
-number it left out.
+refused, slow, all. A flood of 429s or 503s must not fill bounded log files: below the level `all` a process logs one of
+each kind per consumer (and for all others together) in QUIET_SECONDS, with the number it left out.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ LONGEST_PATH, LONGEST_VALUE, MOST_VALUES = 200, 500, 50
 SLOW_SECONDS = 0.5
 QUIET_STATUSES, QUIET_SECONDS = (429, 503), 10.0
 
-# By consumer (None: strangers) and status: time of the last logged one, and how many were left out since.
+# By consumer (None: anonymous) and status: time of the last logged one, and how many were left out since.
 _logged: dict[tuple[int | None, int], tuple[float, int]] = {}
 
 

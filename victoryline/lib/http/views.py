@@ -19,6 +19,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from victoryline.lib import availability
+from victoryline.lib.http.compression import GZIP_ETAG
 from victoryline.lib.http.problems import NO_SUCH_ADDRESS, BadParameter, DatabaseAway
 from victoryline.lib.http.renderers import OrjsonRenderer
 
@@ -32,7 +33,7 @@ _checked_lock = threading.Lock()
 class ApiRequest(Request):
     """A request whose body may be chunked.
 
-    Django and REST framework know a body by its Content-Length and would take a chunked one for no body at all. Servers
+    Django and REST framework recognise a body by its Content-Length and would ignore a chunked one. Servers
     that end such a body themselves say so with wsgi.input_terminated (granian does).
     """
 
@@ -94,7 +95,7 @@ class ApiView(APIView):
         """Checks the rate limit first: a refusal for a missing scope counts too, and shows the remaining quota."""
         for throttle in _parts(type(self)).throttles:  # type: ignore[arg-type]  # a class is hashable
             throttle.allow_request(request, self)  # raises
-        if hasattr(self, (request.method or "").lower()):  # an unknown method is a 405, whatever the scope
+        if hasattr(self, (request.method or "").lower()):  # an unknown method is a 405 with any scope
             super().check_permissions(request)
 
     def options(self, request: Request, *args: Any, **kwargs: Any) -> Response:  # type: ignore[override]  # as upstream
@@ -112,18 +113,23 @@ class ApiView(APIView):
         if finished.status_code == 405 or request.method == "OPTIONS":
             headers["Allow"] = ", ".join(self.allowed_methods)
         if "Vary" in headers:
-            patch_vary_headers(finished, ["Authorization"])
+            patch_vary_headers(finished, ["Authorization", "Accept-Encoding"])
         else:
-            headers["Vary"] = "Authorization"
+            headers["Vary"] = "Authorization, Accept-Encoding"
         return finished
 
 
-def has_etag(request: Request, etag: str) -> bool:
-    """Returns True if If-None-Match names `etag` (weak comparison, as RFC 9110 requires)."""
+def has_etag(request: HttpRequest | Request, etag: str) -> str:
+    """Returns the form in which If-None-Match names `etag`: plain or of the compressed body; empty if it does not.
+
+    The comparison is weak, as RFC 9110 requires.
+    """
     offered = request.headers.get("If-None-Match", "")
     if not offered or not etag:
-        return False
-    return "*" in (known := parse_etags(offered)) or etag in {each.removeprefix("W/") for each in known}
+        return ""
+    known = {each.removeprefix("W/") for each in parse_etags(offered)}
+    forms = (etag, etag[:-1] + GZIP_ETAG)
+    return next((form for form in forms if form in known), etag if "*" in known else "")
 
 
 def read_params(kind: type[serializers.Serializer[None]], request: Request) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from monitoring import log_rows
 from monitoring.metrics.exposition import start_worker_metrics
 from victoryline.engine_process import on_signals, start_scheduler, stop_seconds
 from victoryline.lib import availability, identity
@@ -21,6 +22,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         config = settings.CONFIG
         set_process(service="scheduler")
+        log_rows.install()
         install_broker(config.redis_url)
         if start_worker_metrics(config):
             availability.database.watch()  # metrics and health checks must not wait for it

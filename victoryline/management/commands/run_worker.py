@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from monitoring import log_rows
 from monitoring.metrics.exposition import start_worker_metrics
 from scraping.browser.launcher import BrowserOptions
 from scraping.policies.timeouts import Timeouts
@@ -48,6 +49,7 @@ class Command(BaseCommand):
             )
         worker_id = identity.new_name()
         set_process(service="engine" if with_scheduler else "worker", worker=worker_id)
+        log_rows.install()
         temp_dir = own_temp_dir(worker_id)
         stopping = on_signals()
         if start_worker_metrics(config):
@@ -81,6 +83,7 @@ def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: P
         uses_cdp=config.scraper_use_cdp,
         cdp_endpoint=config.scraper_cdp_endpoint,
         has_stealth=config.scraper_stealth,
+        trace=config.source_trace,
     )
     options = WorkerOptions(worker_id, config, browser, stall_limits(config), temp_dir)
     return WorkerProcess(broker, options, watchdog, due_hints=hint.own_hints)

@@ -74,8 +74,6 @@
     put(".second-innings span:nth-child(2)", scores[order[1]].runs);
     put(".result-box span", live.comment1 ? longResult(live.comment1, names) : live.B.replace(/^\^\d$/, "W"));
     put(".final-result", chaseText(live, names, scores) || toss);
-    var batting = scores[order[0]], balls = legalBalls(batting.overs);
-    put(".team-run-rate .data", balls ? (parseInt(batting.runs, 10) * 6 / balls).toFixed(2) : "0.00");
   }
 
   function legalBalls(overs) {
@@ -95,24 +93,6 @@
     var left = (live.fo === "ODI" ? 50 : +live.fo.slice(1)) * 6 - legalBalls(scores[1].overs);
     return needed > 0
       ? names[live.a.split(".")[1]].sn + " need " + count(needed, "run") + " in " + count(left, "ball") : "";
-  }
-
-  function showPlayers(live, people) {
-    var rows = document.querySelectorAll(".batsmen-partnership"), keys = live.p.split(".");
-    if (rows.length < 3 || keys.length < 2) return;
-    [[keys[0], live.q], [keys[1], live.s]].forEach(function (pair, place) {
-      var figures = pair[1].replace("*", "").split(".");
-      showPlayer(rows[place], people[pair[0]], figures[0], figures[1]);
-    });
-    var bowled = live.c.split(".");
-    showPlayer(rows[2], people[live.b], bowled[2] + "-" + bowled[0], Math.floor(bowled[1] / 6) + "." + bowled[1] % 6);
-  }
-
-  function showPlayer(row, name, first, second) {
-    var texts = [name ? name[0] + name.slice(name.indexOf(" ")) : "", first, "(" + second + ")"];
-    row.querySelectorAll("p").forEach(function (node, place) {
-      if (node.textContent !== texts[place]) node.textContent = texts[place];
-    });
   }
 
   function ballCard(item) {
@@ -149,12 +129,10 @@
   function watchMatch(state) {
     var key = matchKey(), names = {}, feed = find(state, "getBallFeeds") || [];
     (find(state, "getHomeMapDataliveparsing") || { t: [] }).t.forEach(function (team) { names[team.f_key] = team; });
-    var people = {}, toss = (document.querySelector(".toss-wrap p") || { textContent: "" }).textContent;
-    (find(state, "getHomeMapDataliveparsing") || { p: [] }).p.forEach(function (one) { people[one.f_key] = one.n; });
+    var toss = (document.querySelector(".toss-wrap p") || { textContent: "" }).textContent;
     var seen = { last: feed.length ? feed[0].id : 0 };
     function poll() {
       ask("GET", SITE + "/api/v3/getSV3?key=" + key, null, function (live) {
-        showPlayers(live, people);
         if (+live.h < 2 && /^(ODI|T\d+)$/.test(live.fo)) return showHeader(live, names, toss, []);
         ask("GET", SITE + "/api/v3/getSC4?key=" + key, null, function (card) { showHeader(live, names, toss, card); });
       });

@@ -1,4 +1,4 @@
-"""What a partner's collector sends, and what scheduler and worker make of it."""
+"""Submissions for tests, and the scheduler and worker steps that process them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ball(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def sent(runs: int = 91, *, at: datetime | None = None, overs: str = "11.5", **fields: Any) -> dict[str, Any]:
-    """India bat against Australia in the first innings."""
+    """Returns a submission: India bat against Australia in the first innings."""
     body: dict[str, Any] = {
         "match_id": "ind-aus-1",
         "captured_at": (at or timezone.now()).isoformat(),
@@ -54,7 +54,7 @@ def earlier(seconds: float) -> datetime:
 
 
 def engine(*, worker_id: str = "w-1", policies: Policies = POLICIES) -> Engine:
-    """One whose reader fails the test if anything is read."""
+    """Returns an engine whose reader fails the test if anything is read."""
     return Engine(worker_id=worker_id, reader=ScriptedReader(AssertionError("nothing may be read")), policies=policies)
 
 
@@ -64,7 +64,7 @@ def open_tasks() -> list[int]:
 
 
 def work(worker: Engine | None = None) -> int:
-    """One look of the scheduler, and all that it found done; how many tasks that were."""
+    """Runs the scheduler step once and executes the opened tasks; returns their number."""
     open_submission_tasks(timezone.now())
     tasks = open_tasks()
     for task_id in tasks:

@@ -87,7 +87,7 @@ class Hosted:
         return sorted(each.name for each in self.temp_dir.iterdir() if each.name.startswith(LEFTOVERS))
 
     def visit(self, target: Target) -> tuple[Reading, Payload]:
-        """Reads by a visit, even where a direct read is possible."""
+        """Reads with a visit, even if a direct read is possible."""
         return self.reader.scorecard(replace(target, is_fresh=True))
 
     def visit_again(self, target: Target) -> tuple[Reading, Payload]:

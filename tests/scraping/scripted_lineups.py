@@ -10,7 +10,7 @@ from scraping.models import MatchRef
 from scraping.payloads import Figures, Lineup, LineupPlayer, Lineups, Payload, PlayerFigure, Side
 from scraping.reading.reader import Target
 from scraping.readings import Document, Reading, ReadMode, RefInfo, Request
-from scraping.sources.sofascore import SofascoreAdapter
+from scraping.sources.sofascore.adapter import SofascoreAdapter
 from scraping.worker.engine import Engine
 from tests.factories import NOW
 from tests.scraping.builders import POLICIES, Outcome, ScriptedReader
@@ -42,7 +42,7 @@ def lineups_of(ref: MatchRef, *sides: Lineup, at: datetime = NOW, **fields: Any)
 
 
 def no_lineups(ref: MatchRef, *, at: datetime = NOW) -> Lineups:
-    """The source has none yet."""
+    """Returns line-ups of a source that has none yet."""
     return lineups_of(ref, side_of(), at=at).model_copy(update={"lineups": ()})
 
 
@@ -62,7 +62,7 @@ def figures_of(ref: MatchRef, *figures: PlayerFigure, at: datetime = NOW) -> Fig
 
 
 class ScriptedAdapter(SofascoreAdapter):
-    """Returns what the reader brings."""
+    """Returns the reader's results unchanged."""
 
     def lineup_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return (Request("lineups", f"{base_url}/{ref.source_event_id}/lineups"),)

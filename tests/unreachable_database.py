@@ -1,4 +1,4 @@
-"""A database that is known to be away, as the thread of `presence` would have found it, without a thread."""
+"""A fixture that marks the database as unreachable, like the thread of `availability`."""
 
 from __future__ import annotations
 
