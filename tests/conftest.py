@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,17 +19,18 @@ HAS_REDIS = bool(os.environ.get("REDIS_URL"))
 
 
 def pytest_configure() -> None:
-    """Sets up fast password hashes, a SQLite file and Hypothesis.
+    """Sets up fast password hashes, a SQLite file, Hypothesis and Ctrl-C.
 
     A real password hash takes half a second, and tests check logins, not hashes. SQLite uses a file: in memory, threads
     would share the database by table locks, which do not wait. Hypothesis has no deadline: on a busy machine the first
-    example can exceed it.
+    example can exceed it. A shell starts background jobs with SIGINT ignored, which the programs under test inherit.
     """
     import hypothesis
     from django.conf import settings
 
     hypothesis.settings.register_profile("patient", deadline=None)
     hypothesis.settings.load_profile("patient")
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     if not HAS_POSTGRES:

@@ -52,7 +52,7 @@ CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
 CONNECTION_REFUSED = "ERR_SOCKS_CONNECTION_FAILED"  # Chromium's error where the forward proxy refused or found no host
 
-# Called at the end of each read with the session, its reading or error, and its start (monotonic).
+# Called at the end of each read with the session, its reading or error, and the seconds that it took.
 ReadListener = Callable[["Session", "Reading | ScrapingError", float], None]
 
 
@@ -215,7 +215,7 @@ class Session:
             result = replace(await reading, session_id=self.session_id)
         except ScrapingError as error:
             self.record.failures += 1
-            self._on_read(self, error, began)
+            self._on_read(self, error, time.monotonic() - began)
             raise
         else:
             self.record.successes += is_success(result)
@@ -223,7 +223,7 @@ class Session:
             self.record.bytes_in += result.bytes_in
             if facts is not None:
                 facts.add(result)
-            self._on_read(self, result, began)
+            self._on_read(self, result, time.monotonic() - began)
             return result
         finally:
             self.record.last_used_at = datetime.now(UTC)

@@ -259,14 +259,14 @@ class Sessions:
         logger.info("Session at %s opened", site.key, extra={"action": "session_begun", **_log_fields(session)})
         return session
 
-    def _on_read(self, session: Session, outcome: Reading | ScrapingError, began: float) -> None:
+    def _on_read(self, session: Session, outcome: Reading | ScrapingError, seconds: float) -> None:
         """Records the end of a read. Refusals inside a reading are found by the reader, which drops the session."""
         if session.is_dropped:
             return
         key, now = session.site.key, self._clock()
         pool, proxy_hash = self._pools[key], session.record.proxy_hash
         if isinstance(outcome, ScrapingError):
-            if cause_of(outcome) is FailureCause.NO_ANSWER and pool.timed_out(proxy_hash, began=began, now=now):
+            if cause_of(outcome) is FailureCause.NO_ANSWER and pool.timed_out(proxy_hash, began=now - seconds, now=now):
                 self._end(session, outcome, "", is_quarantined=True)
         elif is_success(outcome):
             pool.succeeded(proxy_hash, now)

@@ -386,7 +386,12 @@ class TestThroughRealProxies:
         assert ended[0].quarantined_until is not None
 
     def test_the_second_timeout_rotates(
-        self, browser_worker: Worker, local_site: LocalSite, local_proxies: list[LocalProxy], sessions: Sessions
+        self,
+        browser_worker: Worker,
+        local_site: LocalSite,
+        local_proxies: list[LocalProxy],
+        sessions: Sessions,
+        clock: list[float],
     ) -> None:
         local_proxies[0].behaviour = "hang"
         source = local_site.as_source()
@@ -401,6 +406,7 @@ class TestThroughRealProxies:
             assert which(browser_worker.run(sessions.get(source)), local_proxies) == 0
             with pytest.raises(ReadTimeout):
                 browser_worker.run(poll())
+            clock[0] += 100  # more than the read took: the next one begins after this timeout
         assert browser_worker.run(poll(5.0)) == 1  # generous for a busy machine
 
     def test_several_sessions_read_in_turn_each_through_its_proxy(
