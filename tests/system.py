@@ -30,6 +30,10 @@ def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
     return value
 
 
+class NoSuchChildError(AssertionError):
+    """The system has not exactly one such child at this moment."""
+
+
 class EmbeddedSystem:
     """`manage.py run`. `env` overrides the configuration; `folder` is its VAR_DIR and survives restarts."""
 
@@ -100,12 +104,14 @@ class EmbeddedSystem:
         return [each for each in self._family if each.is_running() and _words(each)]
 
     def child(self, words: str) -> psutil.Process:
-        """Returns the direct child whose command line has these words."""
+        """Returns the direct child whose command line has these words; raises NoSuchChildError unless there is one."""
         assert self.process is not None
         children = psutil.Process(self.process.pid).children()
         living = [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
-        (found,) = [each for each in living if words in " ".join(each.cmdline())]
-        return found
+        found = [each for each in living if words in " ".join(each.cmdline())]
+        if len(found) != 1:
+            raise NoSuchChildError(f"{len(found)} children with {words!r}; the terminal shows:\n{self.said()[-2000:]}")
+        return found[0]
 
     def left_behind(self) -> list[str]:
         """Returns processes and temporary folders that should be gone."""

@@ -10,7 +10,7 @@ import subprocess
 import psutil
 import pytest
 
-from tests.system import EmbeddedSystem, wait_for
+from tests.system import EmbeddedSystem, NoSuchChildError, wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.embedded import is_free, keep_private
 
@@ -69,7 +69,7 @@ class TestRunning:
     @pytest.mark.requirement("ZT-11")
     @pytest.mark.parametrize(("command", "other"), [("run_worker", "granian"), ("granian", "run_worker")])
     def test_web_and_worker_do_not_die_with_each_other(self, system, command, other):
-        untouched, killed = system.child(other), system.child(command)
+        untouched, killed = _running_child(system, other), _running_child(system, command)
         killed.kill()
         if other == "granian":
             assert _answers(system), "the API answers while its workers are dead"
@@ -80,7 +80,7 @@ class TestRunning:
 
     @pytest.mark.parametrize("command", ["granian", "run_worker", "-m stadium"])
     def test_a_killed_child_comes_back(self, system, command):
-        old = system.child(command)
+        old = _running_child(system, command)
         old.kill()
         new = wait_for(lambda: _other_child(system, command, old.pid), seconds=30, what=f"another {command}")
         system.family()
@@ -165,10 +165,15 @@ class TestMake:
         wait_for(lambda: not own_system.left_behind(), seconds=10, what="nothing left")
 
 
+def _running_child(system: EmbeddedSystem, command: str) -> psutil.Process:
+    """Returns the child; waits for one that starts again after an earlier test has killed a process."""
+    return wait_for(lambda: _other_child(system, command, 0), seconds=30, what=f"a running {command}")
+
+
 def _other_child(system: EmbeddedSystem, command: str, old_pid: int):
     try:
         found = system.child(command)
-    except (ValueError, psutil.NoSuchProcess):  # none just now, or it ended meanwhile
+    except (NoSuchChildError, psutil.NoSuchProcess):  # none just now, or it ended meanwhile
         return None
     return found if found.pid != old_pid else None
 
