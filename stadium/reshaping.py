@@ -13,8 +13,8 @@ from stadium.responses import compact_json
 from stadium.shapes import SHAPES
 from stadium.sites.crex.page import decode_state, encode_state
 
-_CREX_STATE = re.compile(r'(?<=<script id="app-root-state" type="application/json">).*?(?=</script>)', re.DOTALL)
-_NEXT_DATA = re.compile(r'(?<=type="application/json">|"anonymous">).*?(?=</script>)', re.DOTALL)
+_CREX_STATE = re.compile(r'<script id="app-root-state"[^>]*>(.*?)</script>', re.DOTALL)
+_NEXT_DATA = re.compile(r'<script id="__NEXT_DATA__"[^>]*>(.*?)</script>', re.DOTALL)
 
 
 def reshape(response: web.StreamResponse, names: tuple[str, ...]) -> web.StreamResponse:
@@ -40,8 +40,8 @@ def reshape(response: web.StreamResponse, names: tuple[str, ...]) -> web.StreamR
 
 def _edited_page(html: str, edited: Callable[[Any], Any]) -> str:
     if found := _CREX_STATE.search(html):
-        return html[: found.start()] + encode_state(edited(decode_state(found[0]))) + html[found.end() :]
+        return html[: found.start(1)] + encode_state(edited(decode_state(found[1]))) + html[found.end(1) :]
     if found := _NEXT_DATA.search(html):
-        blob = compact_json(edited(json.loads(found[0]))).decode().replace("<", "\\u003c")
-        return html[: found.start()] + blob + html[found.end() :]
+        blob = compact_json(edited(json.loads(found[1]))).decode().replace("<", "\\u003c")
+        return html[: found.start(1)] + blob + html[found.end(1) :]
     return html

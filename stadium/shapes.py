@@ -72,8 +72,8 @@ def _ended(script: CricketScript, events: tuple[CricketEvent, ...], kind: Notice
 
 def _postponed(script: Script) -> Script:
     if isinstance(script, FootballScript):
-        return replace(script, events=(Postponement(-1_800.0),))
-    return replace(script, events=(Notice(-1_800.0, NoticeKind.POSTPONED, "Match postponed"),))
+        return replace(script, events=(Postponement(0.0),))
+    return replace(script, events=(Notice(0.0, NoticeKind.POSTPONED, "Match postponed"),))
 
 
 def _walkover(script: Script) -> Script:

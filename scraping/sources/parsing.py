@@ -36,7 +36,7 @@ from scraping.readings import Document, Reading
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TAG = re.compile(r"<[^>]*>")
 _SPACE = re.compile(r"\s+")
-_NEXT_DATA = re.compile(r"""<script\b[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
+_NEXT_DATA = re.compile(r"""<script\b[^>]*\bid=["']?__NEXT_DATA__\b[^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
 EVIDENCE_CHARACTERS = 20_000
 _EARLIEST, _LATEST = 0, 253_402_300_799  # 1970 to 9999, in seconds
 

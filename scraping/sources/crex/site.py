@@ -55,7 +55,7 @@ def tab_of(url: str, tab: str) -> str:
     return f"{page.rpartition('/')[0]}/{_OLD_TABS[tab]}" if is_old else f"{page}/{tab}"
 
 
-_SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']app-root-state["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
+_SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']?app-root-state\b[^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
 # The ampersand comes last: "&a;q;" is the text "&q;", not a quotation mark.
 _ESCAPES = (("&q;", '"'), ("&s;", "'"), ("&l;", "<"), ("&g;", ">"), ("&a;", "&"))
 

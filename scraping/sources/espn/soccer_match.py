@@ -13,6 +13,7 @@ from scraping.sources.espn.schemas import is_true
 from scraping.sources.espn.site import sides_of, team_of
 from scraping.sources.espn.soccer_schemas import (
     SOCCER,
+    WALKOVER,
     Detail,
     SoccerCompetitor,
     SoccerEvent,
@@ -60,11 +61,13 @@ def state_of(
     status, phase = status_and_phase(stated)
     has_begun = status in (Status.LIVE, Status.COMPLETED)
     teams = Teams(team_a=team_of(sides["team_a"]), team_b=team_of(sides["team_b"]))
-    score = Score(**{side: _side_score(one) for side, one in sides.items()}) if has_begun else Score()
+    is_walkover = stated.name == WALKOVER
+    is_scored = has_begun and not is_walkover
+    score = Score(**{side: _side_score(one) for side, one in sides.items()}) if is_scored else Score()
     result = parsing.plain(stated.detail, 60) or "Abandoned" if status is Status.ABANDONED else ""
     if status is Status.COMPLETED:
         winner = next((team_of(one).name for one in sides.values() if is_true(one.winner)), None)
-        result = football.result_of(score, winner)
+        result = f"{winner or 'One side'} won by walkover" if is_walkover else football.result_of(score, winner)
     metadata = {"series": series, "season": str(event.year or "")}
     return MatchState(
         sport=Sport.FOOTBALL,

@@ -14,6 +14,7 @@ from scraping.sources.espn.schemas import Contender
 from scraping.sources.parsing import Response, nested, note_unrecognized, readable_rows
 
 SOCCER = "espn.soccer.v1"
+WALKOVER = "WALKOVER"  # its state is "post", it may not be completed, and its score says nothing
 _STATUS_NAMES = {
     (Status.UPCOMING, Phase.SCHEDULED): ("SCHEDULED", "TBD"),
     (Status.UPCOMING, Phase.POSTPONED): ("POSTPONED",),  # its state is "post", and it is not completed
@@ -29,7 +30,15 @@ _STATUS_NAMES = {
     ),
     (Status.LIVE, Phase.PENALTIES): ("END_OF_EXTRATIME", "SHOOTOUT"),
     (Status.LIVE, Phase.INTERRUPTED): ("SUSPENDED", "DELAYED", "RAIN_DELAY"),
-    (Status.COMPLETED, Phase.FINISHED): ("FULL_TIME", "FINAL", "FINAL_AET", "FINAL_PEN", "FINAL_AGT", "FORFEIT"),
+    (Status.COMPLETED, Phase.FINISHED): (
+        "FULL_TIME",
+        "FINAL",
+        "FINAL_AET",
+        "FINAL_PEN",
+        "FINAL_AGT",
+        "FORFEIT",
+        WALKOVER,
+    ),
     (Status.ABANDONED, Phase.FINISHED): ("CANCELED", "ABANDONED"),
 }
 _BY_NAME = {name: meaning for meaning, names in _STATUS_NAMES.items() for name in names}

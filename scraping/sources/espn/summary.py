@@ -210,7 +210,7 @@ def _is_after_close_of_play(notes: Sequence[Note], innings: tuple[Innings, ...])
 
 
 def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tuple[Lineup, ...]]:
-    """Returns kick-off and line-ups; a side with eleven starters is confirmed, because the source has no such flag."""
+    """Returns kick-off and line-ups; a side with eleven starters or more is confirmed: the source has no such flag."""
     response = validated(Rosters, data, schema=ROSTERS, url=url)
     parsing.refuse_another("the rosters are", response.header.id, wanted_id, url)
     competition = response.header.competitions[0]
@@ -222,7 +222,7 @@ def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tu
         if roster.team_id not in sides:
             raise PayloadRejected(f"the rosters are about another match: team {roster.team_id[:40]}")
         players = tuple({entry.player_id: _player(entry) for entry in roster.roster}.values())
-        is_confirmed = sum(player.is_starter for player in players) == STARTERS
+        is_confirmed = sum(player.is_starter for player in players) >= STARTERS
         found.append(Lineup(side=sides[roster.team_id], is_confirmed=is_confirmed, players=players))
     return parsing.iso_moment(competition.date), tuple(found)
 

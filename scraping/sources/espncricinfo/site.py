@@ -19,7 +19,7 @@ from scraping.sources.espncricinfo import schemas
 EXAMPLE = ".../series/india-women-in-australia-2025-26-1478874/australia-women-vs-india-women-3rd-t20i-1478914"
 LIVE, SCORECARD, COMMENTARY = "live-cricket-score", "full-scorecard", "ball-by-ball-commentary"
 MATCH_PATH = re.compile(r"(?P<match>/series/[^/]+-[0-9]+/[^/]+-(?P<id>[0-9]{1,12}))(?:/[^/]*)?/?", re.ASCII)
-_PARTS = frozenset({"match", "content"})  # the data of every page has one of them
+_PARTS = ("match", "content")  # the data of every page has one of them
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,150}", re.ASCII)
 
 
@@ -52,13 +52,18 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
         parsing.raise_if_challenge(html, url)
     for name in ("props", "appPageProps", "data"):
         value = parsing.mapping(value).get(name)
-    while isinstance(value, dict) and not _PARTS & value.keys() and isinstance(value.get("data"), dict):
+    while isinstance(value, dict) and not _has_parts(value) and isinstance(value.get("data"), dict):
         value = value["data"]  # live pages and lists have a wrapper more than the scorecard
     if not isinstance(value, dict):
         evidence = html[: parsing.EVIDENCE_CHARACTERS]
         message, path = "the page has no __NEXT_DATA__ with props.appPageProps.data", "#__NEXT_DATA__"
         raise LayoutChanged(message, url=url, evidence=evidence, selector=path)
     return value
+
+
+def _has_parts(value: Mapping[str, Any]) -> bool:
+    """Returns whether this is the level of the data; empty parts may stand beside its wrapper."""
+    return any(parsing.mapping(value.get(name)) for name in _PARTS)
 
 
 def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str) -> schemas.Match:

@@ -120,8 +120,9 @@ def status_and_phase(status: BriefStatus, note: str = "") -> tuple[Status, Phase
         return judged, phase
     if status.type == "willcontinue":
         return judged, Phase.STUMPS
-    said = filter(None, (cricket.phase_in(status.description), cricket.phase_in(note)))
-    return judged, next(said, phase)
+    said = (cricket.phase_in(status.description), cricket.phase_in(note))
+    # "Interrupted" says less than the note
+    return judged, next((one for one in said if one not in (None, Phase.INTERRUPTED)), None) or phase
 
 
 def state_of(event: CricketEvent, innings: Sequence[Innings], events: Sequence[Event]) -> MatchState:
