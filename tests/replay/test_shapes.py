@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,6 +31,7 @@ PHASES = {
     "abandoned": "finished",
 }
 WITHOUT_PLAY = ("postponed", "walkover", "no_play")
+FROM_BEFORE = (*WITHOUT_PLAY, "no_short_names", "neutral", "unconfirmed", "late_toss", "suspended")
 SIDES = ("team_a", "team_b")
 EVENT_KINDS = {  # of football, by those of the ground truth
     "goal": ("goal", "penalty_goal", "own_goal"),
@@ -42,7 +44,8 @@ def moments_of(shape: str, matches: list[StadiumMatch]) -> list[float]:
     """Returns the simulated times of the readings: before the start, in play, in every odd situation, after the end."""
     found = []
     for match in matches:
-        found.append(match.starts_at - 600.0)
+        if shape in FROM_BEFORE:
+            found.append(match.starts_at - 600.0)
         if shape == "shootout":
             found += [match.starts_at + match.script.time_of(Period.SECOND_EXTRA) + 30.0, match.times[-3] + 0.5]
         elif shape not in WITHOUT_PLAY:
@@ -53,9 +56,15 @@ def moments_of(shape: str, matches: list[StadiumMatch]) -> list[float]:
     return sorted(found)
 
 
-@pytest.mark.parametrize(
-    ("shape", "site_key"), [(name, site) for name, shape in SHAPES.items() for site in shape.sites]
-)
+def cases() -> Iterator[tuple[str, str]]:
+    for name, shape in SHAPES.items():
+        for site in shape.sites:
+            # Crexpro renders a match with the functions of Crex: its own way of reading is covered by a few shapes
+            if site != "crexpro" or shape.edit or name in ("suspended", "hundred"):
+                yield name, site
+
+
+@pytest.mark.parametrize(("shape", "site_key"), list(cases()))
 def test_shape(shape: str, site_key: str, caller: Caller) -> None:
     has_sides = shape in ("women", "under_19")
     with ShapedSite(site_key, shape, matches=2 if has_sides else 1) as site:

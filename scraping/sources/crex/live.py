@@ -16,7 +16,7 @@ from scraping.payloads import Side
 from scraping.sources import cricket, parsing
 from scraping.sources.crex import schemas, texts
 from scraping.sources.crex.schemas import EarlyResponse, LiveResponse, RecentOver, ScorecardInnings
-from scraping.sources.crex.texts import BALLS_PER_OVER, Total, flag_key, parse_total
+from scraping.sources.crex.texts import Total, flag_key, parse_total
 
 _TARGET = re.compile(r"target\D{0,20}(\d{1,3})\b", re.IGNORECASE | re.ASCII)
 _LONG = re.compile(r"test|first.?class|\bfc\b|\bday\b|mdm", re.IGNORECASE)
@@ -96,7 +96,8 @@ def totals_in_live(response: EarlyResponse, keys: tuple[str, str]) -> tuple[dict
     last_over = max((over.i for over in response.rb or ()), default=0)
     number = max(parsing.integer(response.h) or 0, (response.inning or 1) - 1, last_over) + 1
     if number > 2 and number > len(totals):
-        current = _of_recent_overs(response.rb or (), number, keys) or _of_rendering(response, number, keys)
+        per_over = cricket.balls_per_over(response.fo, response.mt)
+        current = _of_recent_overs(response.rb or (), number, keys, per_over) or _of_rendering(response, number, keys)
         if current is not None:
             totals[number] = current
     return totals, number if totals else 0
@@ -121,21 +122,21 @@ def _printed_innings(response: EarlyResponse, keys: tuple[str, str]) -> list[Tot
     return [one for index, one in enumerate(firsts + seconds) if one.has_play or index == current]
 
 
-def required_total(score: str, side: Side, path: str) -> Total:
-    total = parse_total(score, side)
+def required_total(score: str, side: Side, path: str, per_over: int = 6) -> Total:
+    total = parse_total(score, side, per_over)
     if total is None:
         raise SchemaBreak(f"{path} (not a score: {score[:40]!r})")
     return total
 
 
-def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, str]) -> Total | None:
+def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, str], per_over: int) -> Total | None:
     """Returns the current innings from its last over: `ts` is the score after it, `o` counts from one."""
     own = [over for over in overs if over.i == number - 1 and over.bt in keys]
     if not own:
         return None
     last = max(own, key=lambda over: over.o)
     bowled = sum(texts.is_legal_ball(str(ball.u)) for ball in last.b)
-    overs_text = f"{last.o}.0" if bowled >= BALLS_PER_OVER else f"{last.o - 1}.{bowled}"
+    overs_text = f"{last.o}.0" if bowled >= per_over else f"{last.o - 1}.{bowled}"
     return parse_total(f"{last.ts}({overs_text}", SIDES[keys.index(last.bt)])
 
 
@@ -147,12 +148,12 @@ def _of_rendering(response: EarlyResponse, number: int, keys: tuple[str, str]) -
     return parse_total(f"{response.score1}({response.over1 or '0.0'}", SIDES[keys.index(batting)])
 
 
-def totals_on_scorecard(card: Sequence[ScorecardInnings], keys: tuple[str, str]) -> dict[int, Total]:
+def totals_on_scorecard(card: Sequence[ScorecardInnings], keys: tuple[str, str], per_over: int = 6) -> dict[int, Total]:
     """Returns the totals of a scorecard by innings number; raises PayloadRejected for one of another match."""
     totals: dict[int, Total] = {}
     for number, innings in enumerate(card, start=1):
         if innings.c not in keys:
             raise PayloadRejected(f"the scorecard is about another match: team {innings.c} is none of {'/'.join(keys)}")
         side = SIDES[keys.index(innings.c)]
-        totals[number] = required_total(innings.d, side, f"{schemas.SCORECARD}: [{number - 1}].d")
+        totals[number] = required_total(innings.d, side, f"{schemas.SCORECARD}: [{number - 1}].d", per_over)
     return totals

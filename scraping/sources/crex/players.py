@@ -18,8 +18,8 @@ from scraping.sources.crex import schemas, site
 from scraping.sources.crex.details import MatchDetails
 from scraping.sources.crex.live import SIDES, totals_on_scorecard
 from scraping.sources.crex.schemas import SquadsResponse, scorecard_innings
-from scraping.sources.crex.texts import BALLS_PER_OVER, parse_total
-from scraping.sources.cricket import OTHER_SIDE
+from scraping.sources.crex.texts import parse_total
+from scraping.sources.cricket import OTHER_SIDE, balls_per_over
 
 SQUADS, SCORECARD = "squads", "scorecard"
 _PATHS = {SQUADS: ("getIV4", "match-details"), SCORECARD: ("getSC4", "match-scorecard")}  # of response and tab
@@ -81,7 +81,8 @@ def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]
     keys = _team_keys(details)
     if len(keys) != 2:
         raise LayoutChanged("no page says which teams the match has", url=reading.ref.url)
-    totals = totals_on_scorecard(card, (keys[0], keys[1]))
+    per_over = balls_per_over(details.match_type, details.series)
+    totals = totals_on_scorecard(card, (keys[0], keys[1]), per_over)
     found = []
     for number, innings in enumerate(card, start=1):
         batting = totals[number].team
@@ -90,7 +91,7 @@ def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]
             for place, line in enumerate(lines):
                 key, values = _line(line, names, f"[{number - 1}].{'b' if role == 'batting' else 'a'}[{place}]")
                 runs, balls = values["runs"], values["balls"]
-                derived: Values = {"overs": f"{balls // BALLS_PER_OVER}.{balls % BALLS_PER_OVER}"}
+                derived: Values = {"overs": f"{balls // per_over}.{balls % per_over}"}
                 if role == "batting":
                     derived = {"strike_rate": round(runs * 100 / balls, 2) if balls else 0.0}
                 figure = {"side": side, "role": role, "innings": number, "player_id": key}

@@ -70,7 +70,9 @@ class EspnAdapter(Adapter):
         pages = _pages(reading)
         balls = [play for page in pages for play in page.items]
         plays.refuse_others(balls, {one.team.id for one in response.header.competitions[0].competitors})
-        events = plays.events_of(balls, summary.fallen_in(response))
+        events = plays.events_of(
+            balls, summary.fallen_in(response), summary.balls_per_over(response.header.competitions[0])
+        )
         list_of_plays = reading.document(PLAYS)
         is_one_innings = list_of_plays is not None and site.number_in(list_of_plays.url, "period") is not None
         return self.payload(

@@ -69,7 +69,7 @@ def _figures(number: int, inning: schemas.Inning, batting: Side) -> Iterator[Pla
         yield _figure(one.player, batting, "batting", number, batted)
     for bowler in inning.bowlers or ():
         bowled = {
-            "overs": overs_text(bowler.overs or 0), "balls": bowler.balls, "maidens": bowler.maidens,
+            "overs": overs_text(bowler.overs or 0, inning.per_over), "balls": bowler.balls, "maidens": bowler.maidens,
             "runs": bowler.conceded, "wickets": bowler.wickets, "wides": bowler.wides, "no_balls": bowler.no_balls,
             "dots": bowler.dots,
         }  # fmt: skip

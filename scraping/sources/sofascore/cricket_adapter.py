@@ -49,7 +49,9 @@ class SofascoreCricketAdapter(SofascoreSite):
         listed = _innings(reading, event)
         innings, knows_order = innings_of(event, listed, rows or [])
         balls = deliveries.balls_of(rows or [])
-        events = deliveries.events_of(balls, deliveries.fallen_in(listed))
+        events = deliveries.events_of(
+            balls, deliveries.fallen_in(listed), cricket.balls_per_over(event.league, event.tour)
+        )
         return self.payload(
             reading,
             state_of(event, innings, events),
@@ -84,7 +86,8 @@ class SofascoreCricketAdapter(SofascoreSite):
         if not rows:
             return Figures(**envelope)
         event = site.event_in(reading, CricketEvent, self.sport)[0]
-        figures = [players.innings_figures(row, side_of(event, row.battingTeam.id)) for row in rows]
+        per_over = cricket.balls_per_over(event.league, event.tour)
+        figures = [players.innings_figures(row, side_of(event, row.battingTeam.id), per_over) for row in rows]
         return Figures(**envelope, figures=tuple(chain.from_iterable(figures)))
 
 

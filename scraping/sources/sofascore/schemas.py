@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from scraping.sources import parsing
 from scraping.sources.parsing import Response, nested
@@ -22,11 +22,6 @@ T = TypeVar("T")
 Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Label = Annotated[str, BeforeValidator(parsing.text)]  # any value as text
 Whole = Annotated[int | None, BeforeValidator(parsing.integer)]
-Declared = Annotated[  # 1 in the innings of the event, and under another name in the list of innings
-    bool,
-    BeforeValidator(lambda value: value is True or parsing.integer(value) == 1),
-    Field(validation_alias=AliasChoices("inningDeclare", "isInningDeclare", "declared", "isDeclared")),
-]
 Flag = Annotated[bool | None, BeforeValidator(lambda value: value if isinstance(value, bool) else None)]
 Loose = Annotated[T, BeforeValidator(parsing.mapping)]  # any value as an object
 
@@ -111,12 +106,25 @@ class FootballEvent(Event):
     period_max: Whole = nested("time", "max")
 
 
-class Inning(Response):
+class Declarable(Response):
+    """An innings. Its mark of a declaration has several names, and two of them may disagree: one is enough."""
+
+    inningDeclare: Any = None  # 1, in the event
+    isInningDeclare: Any = None  # 1, in the list of innings
+    declared: Any = None
+    isDeclared: Any = None
+
+    @property
+    def is_declared(self) -> bool:
+        marks = (self.inningDeclare, self.isInningDeclare, self.declared, self.isDeclared)
+        return any(mark is True or parsing.integer(mark) == 1 for mark in marks)
+
+
+class Inning(Declarable):
     score: int
     wickets: int
     overs: float
     targetRunRate: float | None = None
-    is_declared: Declared = False
 
 
 class CricketScore(Response):
@@ -206,10 +214,9 @@ class BowlingLine(FigureLine):
     wicket: int | None = None
 
 
-class InningsRow(Response):
+class InningsRow(Declarable):
     number: int
     battingTeam: Team
-    is_declared: Declared = False
     battingLine: list[BattingLine] = Field(default_factory=list)
     bowlingLine: list[BowlingLine] = Field(default_factory=list)
 
