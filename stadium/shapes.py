@@ -29,7 +29,6 @@ from stadium.matches.teams import Team, substitute
 DAY_SECONDS = 86_400.0
 FOOTBALL: tuple[Site, ...] = ("sofascore", "espnsoccer")
 CRICKET: tuple[Site, ...] = ("crex", "crexpro", "board", "espncricinfo", "espn", "sofascorecricket")
-CREX: tuple[Site, ...] = ("crex", "crexpro")
 WITH_LINEUPS: tuple[Site, ...] = ("crex", "crexpro", "espncricinfo", "espn", "sofascore", "sofascorecricket")
 WITH_JSON: tuple[Site, ...] = (*WITH_LINEUPS, "espnsoccer")
 Script = CricketScript | FootballScript
@@ -291,7 +290,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "odd_fixtures": Shape("fixtures without a start in milliseconds", ("crex",), edit=_odd_fixtures),
     "late_toss": Shape(
-        "only the page of the match details has the toss", CREX, edit=_late_toss, edit_page=_page_without_toss
+        "only the page of the match details has the toss", ("crex",), edit=_late_toss, edit_page=_page_without_toss
     ),
     "postponed": Shape("postponed, in state post where a site has one", (*CRICKET, *FOOTBALL), _postponed),
     "walkover": Shape("won by walkover", (*CRICKET, *FOOTBALL), _walkover),

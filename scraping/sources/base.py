@@ -89,9 +89,9 @@ class Adapter:
         """Returns the requests that depend on a response, such as its number of pages; same names replace the first."""
         return ()
 
-    def needs_page(self, reading: Reading) -> bool:
-        """Returns whether the cached page lacks facts that the page has by now; it is then fetched again at once."""
-        return False
+    def needed_page(self, reading: Reading) -> str:
+        """Returns the address of a page with facts that the cached one lacks; it is fetched at once and replaces it."""
+        return ""
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Returns the requests that need no token. `parse` makes a partial state of their responses."""

@@ -127,6 +127,8 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
     note_outcome(SKIPPED if refusal else "read")
     with journal.finishing(claim, now=now, to_state=state, reason=refusal):
         stored = lineups.store(found, ref_id=ref.pk, now=now)
+        attempt = ingest.Attempt(claim.worker_id, found.captured_at, had_failures=False, now=now, is_replayed=True)
+        late_updates.add_toss(found, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     if stored.refusal:
         logger.info("Line-ups of %s: %s", ref.key, stored.refusal, extra={"action": "lineups_not_kept"})

@@ -48,7 +48,7 @@ class ShapedSite:
 
     async def _open(self) -> None:
         self._server = TestServer(self._app)
-        await self._server.start_server()
+        await self._server.start_server(access_log=None)
         self._http = ClientSession(cookie_jar=CookieJar(unsafe=True))
         self.origin = str(self._server.make_url("")).rstrip("/")
         self.base = f"{self.origin}/{self.site}"
@@ -139,7 +139,9 @@ class ShapedSite:
             self._headers = {"Authorization": f"Bearer {token.json()['token']}"}
         documents = self._ask(*self._match_calls(ref.source_event_id))
         found = [page, *(one for one in documents if one.status == 200)]
-        return self._reading(ref, ReadMode.VISIT, found)
+        reading = self._reading(ref, ReadMode.VISIT, found)
+        needed = self.adapter.needed_page(reading)
+        return reading.joined(self._reading(ref, ReadMode.VISIT, [self._visit(needed)])) if needed else reading
 
     def _match_calls(self, key: str) -> Iterable[Request]:
         """The requests of the page's script."""

@@ -43,6 +43,7 @@ class MatchDetails:
     order: tuple[str, ...] = ()  # team keys in batting order
     first_innings: str = ""  # its score, as printed
     has_play: bool = False  # a ball had been bowled when the page was made
+    is_details_tab: bool = False
     innings_seen: int = 0  # how many innings had begun when the page was made
     target: int | None = None  # of the innings that was current then
     card: tuple[ScorecardInnings, ...] = ()  # the scorecard, where the page carries one
@@ -90,6 +91,7 @@ def details_in_page(body: bytes, match_key: str) -> MatchDetails:
         order=tuple(filter(None, parsing.text(live.get("a"), 40).split("."))),
         first_innings=parsing.text(live.get("j"), 40),
         has_play=texts.has_score(live.get("j")),
+        is_details_tab=site.embedded_response(state, site.SQUADS) is not None,
         innings_seen=max((parsing.integer(live.get("h")) or 0) + 1, parsing.integer(live.get("inning")) or 0),
         target=parsing.integer(live.get("target")) or None,
         card=scorecard_innings(site.embedded_response(state, site.SCORECARD)) or (),

@@ -22,7 +22,7 @@ from scraping.sources.crex.texts import parse_total
 from scraping.sources.cricket import OTHER_SIDE, balls_per_over
 
 SQUADS, SCORECARD = "squads", "scorecard"
-_PATHS = {SQUADS: ("getIV4", "match-details"), SCORECARD: ("getSC4", "match-scorecard")}  # of response and tab
+_PATHS = {SQUADS: ("getIV4", site.DETAILS_TAB), SCORECARD: ("getSC4", "match-scorecard")}  # of response and tab
 _BATTING = ("runs", "balls", "fours", "sixes")
 _BOWLING = ("runs", "balls", "maidens", "wickets")
 Values = dict[str, str | int | float | bool | None]

@@ -17,7 +17,8 @@ Parsed = TypeVar("Parsed")
 
 _MATCH_KEY = re.compile(r"[-/]match-updates-([0-9A-Za-z]{1,8})(?=[/?#]|$)|/scoreboard/([0-9A-Za-z]{1,8})/")
 _TABS = re.compile(r"([-/]match-updates-[0-9A-Za-z]{1,8})/.*", re.ASCII)
-_OLD_TABS = {"match-details": "info", "match-scorecard": "scorecard"}
+DETAILS_TAB = "match-details"
+_OLD_TABS = {DETAILS_TAB: "info", "match-scorecard": "scorecard"}
 _REAL_HOSTS = frozenset({"crex.com", "www.crex.com", "crex.live", "www.crex.live"})
 
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
 from scraping.payloads import Status
+from scraping.sources import parsing
 from scraping.sources.base import Document, Reading, RefInfo
 from scraping.sources.crex.adapter import CrexAdapter
 from stadium.sites.crex.details import fixtures
@@ -205,6 +206,33 @@ class TestFixtures:
         found = self.parse([row])["1AA"]
         assert (found.title, found.start_time) == ("Orchard City v Quail", build.START)
         assert [team.short_name for team in found.teams] == ["ORC", "QUA"]
+
+    @pytest.mark.parametrize(
+        "start",
+        [
+            {"ti": int(build.START.timestamp())},
+            {"ti": None, "t": int(build.START.timestamp())},
+            {"ti": None, "date": f"{build.START:%Y-%m-%d}", "time": f"{build.START:%H:%M}"},
+        ],
+        ids=["in seconds", "under another name", "date and time"],
+    )
+    def test_the_start_has_several_forms(self, start: dict[str, Any]) -> None:
+        assert self.parse([self.item("1AA", **start)])["1AA"].start_time == build.START
+
+    def test_a_key_of_digits_may_be_a_number(self) -> None:
+        assert self.parse([self.item("1AA", mf=4711)]).keys() == {"4711"}
+
+    @pytest.mark.requirement("FS-2")
+    @pytest.mark.parametrize("changes", [{"mf": None, "key": "2BB"}, {"ti": None}], ids=["unknown key", "no start"])
+    def test_a_row_that_cannot_be_read_is_counted(self, changes: dict[str, Any]) -> None:
+        with parsing.noting_unrecognized() as noted:
+            assert self.parse([self.item("1AA"), self.item("2BB", **changes)]).keys() == {"1AA"}
+        assert [one.path for one in noted] == [parsing.LIST_ROW]
+
+    @pytest.mark.requirement("EC-1", "FS-2")
+    def test_a_list_without_any_start_cannot_be_read(self) -> None:
+        with pytest.raises(SchemaBreak, match="the start of 1AA"):
+            self.parse([self.item("1AA", ti=None)])
 
     @pytest.mark.requirement("EC-1", "FS-2")
     def test_rows_without_a_known_key_are_a_changed_layout(self) -> None:

@@ -91,7 +91,10 @@ class TestDeclarations:
         documents = [build.document("innings", {"innings": rows})] if rows else []
         return [innings.is_declared for innings in parse(one, *documents).state.innings]
 
-    @pytest.mark.parametrize("mark", [{"inningDeclare": 1}, {"isInningDeclare": 1}, {"declared": True}])
+    @pytest.mark.parametrize(
+        "mark",
+        [{"inningDeclare": 1}, {"isInningDeclare": 1}, {"declared": True}, {"inningDeclare": 0, "declared": True}],
+    )
     def test_are_marked_in_the_event(self, mark: dict[str, Any]) -> None:
         assert self.declared(mark) == [True, False]
 
