@@ -223,7 +223,7 @@ class TestFixtures:
         assert self.parse([self.item("1AA", mf=4711)]).keys() == {"4711"}
 
     @pytest.mark.requirement("FS-2")
-    @pytest.mark.parametrize("changes", [{"mf": None, "key": "2BB"}, {"ti": None}], ids=["unknown key", "no start"])
+    @pytest.mark.parametrize("changes", [{"mf": None, "code": "2BB"}, {"ti": None}], ids=["unknown key", "no start"])
     def test_a_row_that_cannot_be_read_is_counted(self, changes: dict[str, Any]) -> None:
         with parsing.noting_unrecognized() as noted:
             assert self.parse([self.item("1AA"), self.item("2BB", **changes)]).keys() == {"1AA"}
