@@ -216,7 +216,7 @@ class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
         if channels := configured(settings.CONFIG):
             names = ", ".join(channel.label.lower() for channel in channels)
             return f"No message was needed yet. Channels: {names}. Test them: manage.py alerts --test."
-        return "No channel is configured. Set ALERT_WEBHOOK_URL, SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
+        return "No channel is configured. Set ALERT_WEBHOOK_URL or SENTRY_DSN."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AlertMessage]:
         return super().get_queryset(request).prefetch_related(Prefetch("alerts", Alert.objects.only("pk", "summary")))

@@ -23,7 +23,7 @@ from victoryline.configuration.fields import PROJECT_ROOT, Group, allowed, is_se
 REMOVED_KEYS = frozenset(
     f"{section}.{key}"
     for section, keys in {
-        "alerts": "batch_seconds hourly_limit pause_seconds repeat_minutes",
+        "alerts": "batch_seconds email.from email.to hourly_limit pause_seconds repeat_minutes",
         "database.pool": "idle lifetime max min",
         "engine": "heartbeat_seconds hint_again_seconds leader_lease_seconds max_rescues min_free_disk_mb "
         "poll_group_size scheduler_tick_seconds stall_seconds task_deadline_seconds",

@@ -8,7 +8,6 @@ from victoryline.configuration.fields import (
     Group,
     HttpUrl,
     LowerCase,
-    MailUrl,
     NetworkList,
     OptionalPath,
     PostgresUrl,
@@ -66,12 +65,6 @@ class Alerts(Group):
     """URL that alerts are posted to as JSON. Empty: none."""
     alert_webhook_secret: str = secret("")
     """Key of the HMAC-SHA256 signature of posted alerts."""
-    alert_email_to: TextList = setting((), "email.to")
-    """Addresses that receive alerts by e-mail."""
-    alert_email_from: str = setting("victoryline@localhost", "email.from")
-    """Sender address of alert e-mails."""
-    smtp_url: MailUrl = secret("")
-    """The mail server: smtp://, smtps:// or smtp+starttls:// with user:password@host:port. Empty: no e-mail."""
 
 
 class Storage(Group):

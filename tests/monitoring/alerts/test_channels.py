@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from monitoring.alerts.channels import DeliveryError, DeliveryRejected, Mail, Sentry, Webhook, mail_text, post
+from monitoring.alerts.channels import DeliveryError, DeliveryRejected, Sentry, Webhook, post
 from monitoring.alerts.message_text import document
 from monitoring.models import Alert
 from tests.factories import NOW
-from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
+from tests.monitoring.alerts.servers import HttpReceiver
 
 
 def message(*alerts: Alert, **more: Any) -> dict[str, Any]:
@@ -144,81 +144,6 @@ class TestMessageText:
         body = message(alert(closed_at=NOW, notification_count=1))
         assert body["event"] == "over"
         assert body["subject"].startswith("[VictoryLine] OVER: India - Australia")
-
-
-class TestMail:
-    def mail(self, taker: SmtpReceiver, scheme: str = "smtp", login: str = "") -> Mail:
-        return Mail(f"{scheme}://{login}127.0.0.1:{taker.port}", "vl@example.com", ("ops@example.com",), timeout=2)
-
-    def test_has_summary_and_advice(self, mailbox: SmtpReceiver) -> None:
-        sent = message()
-        assert self.mail(mailbox).send(sent) == "127.0.0.1 accepted it"
-        (got,) = mailbox.got
-        assert got["Subject"] == "[VictoryLine] CRITICAL: India - Australia has had no update for 5 min"
-        assert (got["From"], got["To"], got["Importance"]) == ("vl@example.com", "ops@example.com", "high")
-        text = got.get_content()
-        assert "CRITICAL, raised: India - Australia has had no update for 5 min" in text
-        assert "What is safe: The last data of the match is still served" in text
-        assert "What to do:   If it lasts, open the match" in text
-        assert "https://vl.test/admin/monitoring/alert/3/change/" in text
-
-    def test_has_source_and_details(self) -> None:
-        detail = {"match_id": 7, "url": "https://crex.test/m", "tried": "other source", "types": {"network": 2}}
-        lines = list(mail_text(message(alert(detail=detail), sources={3: "Crex"})))
-        assert f"  Since {NOW:%d %b %Y, %H:%M:%S} UTC" in lines
-        assert [line for line in lines if line.startswith(("  Source", "  Url", "  Tried", "  Types", "  Match"))] == [
-            "  Source: Crex",
-            "  Url: https://crex.test/m",
-            "  Tried: other source",
-        ]
-
-    @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
-    def test_tls_with_a_certificate_that_is_trusted(
-        self, scheme: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with SmtpReceiver(certificate, scheme == "smtps", password="pa:ss") as taker:
-            self.mail(taker, scheme, "me:pa%3Ass@").send(message())
-            assert (taker.logins, taker.were_encrypted, len(taker.got)) == (["me"], [True], 1)
-
-    @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
-    def test_an_untrusted_server_gets_neither_message_nor_password(self, scheme: str, certificate: Path) -> None:
-        with SmtpReceiver(certificate, scheme == "smtps", password="pass") as taker:
-            with pytest.raises(DeliveryError, match=r"certificate of 127\.0\.0\.1 is not trusted"):
-                self.mail(taker, scheme, "me:pass@").send(message())
-            assert (taker.logins, taker.got) == ([], [])
-
-    def test_a_server_without_tls_gets_no_message(self, mailbox: SmtpReceiver) -> None:
-        with pytest.raises(DeliveryRejected, match="Check the scheme of SMTP_URL"):
-            self.mail(mailbox, "smtp+starttls").send(message())
-        assert not mailbox.got
-
-    def test_a_wrong_password(self, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with (
-            SmtpReceiver(certificate, True, password="right") as taker,
-            pytest.raises(DeliveryRejected, match="name and password") as raised,
-        ):
-            self.mail(taker, "smtps", "me:wr0ng@").send(message())
-        assert "wr0ng" not in str(raised.value)
-
-    @pytest.mark.parametrize(
-        ("verb", "answer", "error"),
-        [
-            pytest.param("MAIL", "451 later", DeliveryError, id="later"),
-            pytest.param("MAIL", "552 too much", DeliveryRejected, id="never"),
-            pytest.param("RCPT", "550 unknown", DeliveryRejected, id="unknown recipient"),
-        ],
-    )
-    def test_classifies_the_answer(self, mailbox: SmtpReceiver, verb: str, answer: str, error: type[Exception]) -> None:
-        mailbox.answers[verb] = answer
-        with pytest.raises(error) as raised:
-            self.mail(mailbox).send(message())
-        assert type(raised.value) is error
-
-    def test_unreachable_server(self) -> None:
-        with pytest.raises(DeliveryError, match="cannot be reached"):
-            Mail("smtp://127.0.0.1:1", "a@example.com", ("b@example.com",), timeout=2).send(message())
 
 
 @pytest.mark.requirement("FS-17")

@@ -8,8 +8,10 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.db import OperationalError, connection
 from django.test import Client
@@ -23,11 +25,11 @@ from monitoring.watchdogs.matches import watch_error_rate
 from scraping import signals
 from tests.factories import NOW, make_source
 from tests.monitoring.alerts.conftest import Configure
-from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
+from tests.monitoring.alerts.servers import HttpReceiver
 from tests.monitoring.rows import make_error, make_watched
 from victoryline import retention
 
-BOTH = (Channel.WEBHOOK, Channel.EMAIL)
+BOTH = (Channel.WEBHOOK, Channel.SENTRY)
 
 
 def after(seconds: float) -> datetime:
@@ -57,11 +59,11 @@ class TestQueue:
         assert queue(channels=BOTH) == 2
         assert set(AlertMessage.objects.values_list("channel", "severity")) == {
             ("webhook", "critical"),
-            ("email", "critical"),
+            ("sentry", "critical"),
         }
         alert = Alert.objects.get()
         assert (alert.notified_at, alert.notification_count, alert.end_notified_at) == (NOW, 1, None)
-        assert set(alert.messages.values_list("channel", flat=True)) == {"webhook", "email"}
+        assert set(alert.messages.values_list("channel", flat=True)) == {"webhook", "sentry"}
 
     def test_notifies_once_and_the_end_once(self) -> None:
         stale()
@@ -201,7 +203,7 @@ class TestClaim:
         assert claimed is not None
         assert (claimed.pk, claimed.attempts, claimed.document) == (message.pk, 1, message.document)
         assert message_queue.claim_next(Channel.WEBHOOK, NOW) is None
-        assert message_queue.claim_next(Channel.EMAIL, NOW) is None
+        assert message_queue.claim_next(Channel.SENTRY, NOW) is None
 
     def test_a_message_of_a_dead_sender_is_claimed_again(self) -> None:
         self.prepare()
@@ -303,24 +305,23 @@ class TestDeliveryThread:
 @pytest.mark.both
 class TestThreads:
     def test_a_hanging_webhook_blocks_no_other_and_all_stop_within_two_seconds(
-        self, hook: HttpReceiver, mailbox: SmtpReceiver, configure: Configure
+        self, hook: HttpReceiver, configure: Configure
     ) -> None:
         hook.hangs.set()
-        configure(
-            alert_webhook_url=hook.url, smtp_url=f"smtp://127.0.0.1:{mailbox.port}", alert_email_to=("a@example.com",)
-        )
-        stale()
-        queue(channels=BOTH)
-        couriers = DeliveryThreads(configured(settings.CONFIG))
-        couriers.start()
-        until(lambda: mailbox.got and hook.got)
-        until(lambda: AlertMessage.objects.filter(channel="email", sent_at__isnull=False).exists())
-        began = time.monotonic()
-        couriers.stop()
-        assert time.monotonic() - began < 5
-        hook.released.set()
-        for thread in couriers._threads:
-            thread.join(10)
+        with HttpReceiver() as sentry:
+            configure(alert_webhook_url=hook.url, sentry_dsn=f"http://key@127.0.0.1:{sentry.port}/42")
+            stale()
+            queue(channels=BOTH)
+            threads = DeliveryThreads(configured(settings.CONFIG))
+            threads.start()
+            until(lambda: sentry.got and hook.got)
+            until(lambda: AlertMessage.objects.filter(channel="sentry", sent_at__isnull=False).exists())
+            began = time.monotonic()
+            threads.stop()
+            assert time.monotonic() - began < 5
+            hook.released.set()
+            for thread in threads._threads:
+                thread.join(10)
 
     @pytest.mark.parametrize("is_over", [False, True])
     def test_two_leaders_at_once_write_each_message_once(self, is_over: bool) -> None:
@@ -408,3 +409,12 @@ class TestDeliveries:
         assert retention.prune(NOW + timedelta(days=31)) >= 1
         assert not AlertMessage.objects.exists()
         assert Alert.objects.exists()
+
+    def test_the_migration_gives_up_e_mails_that_were_not_sent(self) -> None:
+        stale()
+        queue(channels=BOTH)
+        AlertMessage.objects.filter(channel="sentry").update(channel="email")
+        import_module("monitoring.migrations.0008_no_email_channel").give_up_unsent_emails(apps, None)
+        email, webhook = AlertMessage.objects.order_by("channel")
+        assert (email.given_up_at, email.error[:27]) == (NOW, "VictoryLine sends no e-mail")
+        assert webhook.given_up_at is None
