@@ -120,7 +120,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
             name="acknowledge",
             label="Acknowledge",
             applied="Acknowledged",
-            explanation="Until it closes no repeated messages are sent; its end is. Your name is shown with the alert.",
+            explanation="Your name is shown with the alert until it closes. Messages are not affected.",
             icon="person_check",
             run=for_each(lambda pk, call: acknowledge(pk, actor=call.actor, now=call.now)),
         ),

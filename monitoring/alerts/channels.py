@@ -24,7 +24,7 @@ from sentry_sdk.envelope import Envelope, Item, PayloadRef
 from sentry_sdk.utils import BadDsn, Dsn
 
 from monitoring.alerts.alert_keys import kind_of
-from monitoring.alerts.message_text import Event, grouped
+from monitoring.alerts.message_text import Event
 from monitoring.models import Channel
 from scraping.readings import retry_after_seconds
 from victoryline.configuration import Config
@@ -34,7 +34,7 @@ RETRIED_STATUSES = {408, 425, 429}
 SIGNATURE = "X-VictoryLine-Signature"
 TIMESTAMP = "X-VictoryLine-Timestamp"
 SENTRY_LEVELS = {"critical": "error", "warning": "warning"}
-NOT_IN_SENTRY = frozenset({Event.OVER, Event.REPEATED})  # Sentry counts events
+NOT_IN_SENTRY = frozenset({Event.OVER})  # Sentry counts events
 Document = Mapping[str, Any]
 
 
@@ -97,8 +97,7 @@ class Sentry:
             auth = Dsn(self.dsn).to_auth("victoryline/1")
         except BadDsn as error:
             raise DeliveryRejected("SENTRY_DSN is not valid: the format is https://key@host/number") from error
-        alerts = [alert for alert in document["alerts"] if alert["event"] not in NOT_IN_SENTRY]
-        events = [_sentry_event(document, alert, key, text) for key, text, alert in grouped(alerts)]
+        events = [_sentry_event(document, each) for each in document["alerts"] if each["event"] not in NOT_IN_SENTRY]
         for event in events:
             envelope = Envelope(headers={"event_id": event["event_id"]})
             envelope.add_item(Item(payload=PayloadRef(json=event), type="event"))
@@ -107,18 +106,18 @@ class Sentry:
         return f"accepted {len(events)} events"
 
 
-def _sentry_event(document: Document, alert: Document, fingerprint: str, text: str) -> dict[str, Any]:
+def _sentry_event(document: Document, alert: Document) -> dict[str, Any]:
     kind = kind_of(alert["key"])
     name = kind.rstrip(":") or alert["key"]
     return {
-        "event_id": uuid.uuid5(uuid.UUID(document["id"]), fingerprint).hex,  # a message sent twice counts once
+        "event_id": uuid.uuid5(uuid.UUID(document["id"]), alert["key"]).hex,  # a message sent twice counts once
         "timestamp": document["at"],
         "platform": "python",
         "logger": "victoryline.alerts",
         "level": SENTRY_LEVELS[alert["severity"]],
-        "logentry": {"formatted": text},
-        "fingerprint": [fingerprint],
-        "tags": {"event": kind.sentry_event or name, "alert": name, "source": alert["source"] or "-"},
+        "logentry": {"formatted": alert["summary"]},
+        "fingerprint": [alert["key"]],
+        "tags": {"event": kind.sentry_event or name, "alert": name, "source": alert["detail"].get("source") or "-"},
         "extra": {"key": alert["key"], "detail": alert["detail"], "do": alert["do"], "safe": alert["safe"]},
     }
 
