@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count
 
-from monitoring import audit
+from monitoring import audit, objectives
 from monitoring.access import count_groups
 from monitoring.alerts import alert_keys
 from monitoring.health.evaluation import Evaluation
@@ -21,7 +21,6 @@ from monitoring.health.match_cards import card
 from monitoring.health.scrapers import WatchedScraper, health_of
 from monitoring.health.status_rules import StatusResult, SystemStatus
 from monitoring.models import AuditEntry
-from monitoring.objectives import hourly_totals
 from monitoring.queries import DatabaseAway, SourceStats, database_read, percentile
 from scraping.models import Match, MatchRef, Source, Worker
 from victoryline.lib import availability
@@ -168,7 +167,7 @@ def _status(evaluation: Evaluation) -> dict[str, Any]:
             "database": True,
             **({"redis": not availability.redis(redis_url).is_away()} if redis_url else {}),
         },
-        "objectives": {window: totals.as_document() for window, totals in hourly_totals.windows(now).items()},
+        "objectives": {objectives.WINDOW_NAME: objectives.as_document(objectives.last_hour(now))},
         "last_success_time": _unix(evaluation.last_success_at),
         "workers": [_worker(number, worker, now) for number, worker in enumerate(evaluation.workers, start=1)],
         "sources": _sources(evaluation.sources),

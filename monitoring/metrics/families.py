@@ -24,7 +24,7 @@ from monitoring.health.evaluation import Evaluation
 from monitoring.health.scrapers import health_of
 from monitoring.health.status_rules import SystemStatus
 from monitoring.models import Alert, AuditEntry, Grade, Severity
-from monitoring.objectives import objectives_by_window
+from monitoring.objectives import WINDOW_NAME, last_hour
 from monitoring.queries import matches_to_watch, percentile
 from scraping.models import (
     Breaker,
@@ -232,10 +232,10 @@ def _matches(evaluation: Evaluation) -> Iterator[Metric]:
 
 
 def _objectives(evaluation: Evaluation) -> Iterator[Metric]:
-    found = list(objectives_by_window(evaluation.now))
-    ratios = [(one.name, window, one.ratio) for window, one in found if one.ratio is not None]
-    counts = [(one.name, window, one.total) for window, one in found]
-    targets = [(one.name, one.target) for window, one in found if window == "1h"]
+    found = last_hour(evaluation.now)
+    ratios = [(one.name, WINDOW_NAME, one.ratio) for one in found if one.ratio is not None]
+    counts = [(one.name, WINDOW_NAME, one.total) for one in found]
+    targets = [(one.name, one.target) for one in found]
     text = "Share of measurements that met the objective."
     yield gauge("scraper_objective_ratio", text, ratios, "objective", "window")
     yield gauge("scraper_objective_looks", "Number of measurements.", counts, "objective", "window")
