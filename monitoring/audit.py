@@ -16,6 +16,7 @@ from django.db.models import Prefetch
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange
 from monitoring.queries import live_matches, percentile, workers_at_work
 from scraping.models import Breaker, BreakerState, Match, MatchRef
+from scraping.policies.ladder import RUNGS
 
 # SO-6: a recovery is evaluated by the state reached within this time.
 EVALUATED_AFTER = timedelta(seconds=120)
@@ -48,7 +49,7 @@ ACTIONS: Mapping[str, OutcomeRule] = {
     **dict.fromkeys(
         (
             *(SOFT_RESTART, "resume", "breaker_reset", "breaker_probe", "breaker_force_closed"),
-            *("silence_hint", "silence_session", "silence_browser", "silence_other_source", "frozen"),
+            *(rung.action for rung in RUNGS),
         ),
         OutcomeRule.BY_MATCH,
     ),

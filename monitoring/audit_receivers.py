@@ -16,18 +16,11 @@ from monitoring.signal_receivers import json_safe, match_name, receives
 from scraping import signals
 from scraping.browser.health import LaunchCause
 from scraping.models import Breaker, Importance, OrderKind, ScrapeTask
-from scraping.policies.ladder import Rung
+from scraping.policies.ladder import RUNGS, Rung
 from victoryline.lib.operators import UNNAMED_OPERATOR
 from victoryline.lib.times import as_utc_iso
 
 REQUESTED = "requested by an operator"
-SILENCE_ACTIONS = {
-    Rung.HINT: "silence_hint",
-    Rung.SESSION: "silence_session",
-    Rung.BROWSER: "silence_browser",
-    Rung.OTHER_SOURCE: "silence_other_source",
-    Rung.FROZEN: "frozen",
-}
 _CLOCK_MARGIN = timedelta(seconds=30)  # the first rung is recorded a little after the start of the silence
 # Signals that are recorded as they are: the action, and the values that apply where the signal has none. `subject`
 # names the value of the signal that is the target; without one, the target is the match.
@@ -111,7 +104,7 @@ def record_importance(*, importance: int, is_fixed: bool = True, **values: Any) 
 
 @receives(signals.silence_climbed)
 def record_rung(*, rung: int, detail: Mapping[str, Any] | None = None, **values: Any) -> None:
-    _record(SILENCE_ACTIONS[Rung(rung)], actor="scheduler", rung=rung, **values, **(detail or {}))
+    _record(Rung(rung).action, actor="scheduler", rung=rung, **values, **(detail or {}))
 
 
 @receives(signals.silence_over)
@@ -119,7 +112,9 @@ def record_end_of_silence(
     *, now: datetime, match_id: int, rung: int, seconds: float, source_key: str = "", **_: Any
 ) -> None:
     since = now - timedelta(seconds=seconds) - _CLOCK_MARGIN
-    tried = AuditEntry.objects.filter(match_id=match_id, action_type__in=SILENCE_ACTIONS.values(), timestamp__gte=since)
+    tried = AuditEntry.objects.filter(
+        match_id=match_id, action_type__in=[step.action for step in RUNGS], timestamp__gte=since
+    )
     steps = list(tried.order_by("timestamp", "pk").values_list("action_type", flat=True))
     text = f"read again from {source_key}" if source_key else "it is not polled any more"
     audit.record(

@@ -18,6 +18,7 @@ from django.utils.html import format_html
 from monitoring.audit import ACTIONS
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog, LogEntry
 from scraping.models import Match
+from scraping.policies.ladder import RUNGS
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, block, column
 
 GRADE_COLOURS = {
@@ -50,11 +51,7 @@ VALUE_FORMATS = {
     "state": "task {}",
 }
 ACTION_LABELS = {
-    "silence_hint": "silent match: polled again",
-    "silence_session": "silent match: fresh session",
-    "silence_browser": "silent match: fresh browser",
-    "silence_other_source": "silent match: other source",
-    "frozen": "silent match: frozen",
+    **{rung.action: f"silent match: {rung.operator_text}" for rung in RUNGS},
     "silence_over": "silent match: read again",
     "soft_restart": "scraper replaced",
     "browser_recycle": "browser replaced",

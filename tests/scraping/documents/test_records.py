@@ -107,10 +107,10 @@ class TestRecord:
         ("rung", "seconds", "words"),
         [
             (Rung.GROUND, None, ""),
-            (Rung.HINT, 3, "silent: hinted again 3 s ago"),
+            (Rung.HINT, 3, "silent: polled again 3 s ago"),
             (Rung.SESSION, 12, "silent: fresh session tried 12 s ago"),
             (Rung.BROWSER, 119, "silent: fresh browser tried 119 s ago"),
-            (Rung.OTHER_SOURCE, 600, "silent: another source called in 10 min ago"),
+            (Rung.OTHER_SOURCE, 600, "silent: other source polled 10 min ago"),
             (Rung.FROZEN, None, "silent: frozen"),
         ],
     )
