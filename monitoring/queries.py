@@ -33,24 +33,24 @@ from scraping.stats.read_stats import Cost
 from victoryline.lib import availability, pg_wait
 
 
-class DatabaseAway(Exception):  # noqa: N818 - reads as a state at every `except`
+class DatabaseReadError(Exception):
     """The database does not answer; the message is the class of the driver's error."""
 
 
 @contextmanager
 def database_read() -> Iterator[None]:
-    """Bounds the reads of its body in time; raises DatabaseAway if they fail, or at once if that is known already.
+    """Bounds the reads of its body in time; raises DatabaseReadError if they fail, or at once if that is known already.
 
     `__cause__` is the driver's error, and None where no query was made.
     """
     if availability.database.is_away():
-        raise DatabaseAway(availability.database.reason())
+        raise DatabaseReadError(availability.database.reason())
     try:
         with pg_wait.within(availability.READ_SECONDS):
             yield
     except Error as error:
         availability.database.report(error)
-        raise DatabaseAway(type(error).__name__) from error
+        raise DatabaseReadError(type(error).__name__) from error
 
 
 def workers_at_work(now: datetime) -> list[Worker]:

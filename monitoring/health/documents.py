@@ -21,7 +21,7 @@ from monitoring.health.match_cards import card
 from monitoring.health.scrapers import WatchedScraper, health_of
 from monitoring.health.status_rules import StatusResult, SystemStatus
 from monitoring.models import AuditEntry
-from monitoring.queries import DatabaseAway, SourceStats, database_read, percentile
+from monitoring.queries import DatabaseReadError, SourceStats, database_read, percentile
 from scraping.models import Match, MatchRef, Source, Worker
 from victoryline.lib import availability
 from victoryline.lib.redaction import clean
@@ -47,7 +47,7 @@ def health_document(evaluation: Evaluation) -> dict[str, Any]:
     try:
         with database_read():
             document = _health(evaluation, evaluation.status)
-    except DatabaseAway as error:
+    except DatabaseReadError as error:
         last = last_evaluations.get("health")
         reason = f"the database is away ({error})"
         if last is not None:
@@ -121,7 +121,7 @@ def status_document(evaluation: Evaluation) -> dict[str, Any]:
     try:
         with database_read():
             document = _status(evaluation)
-    except DatabaseAway as error:
+    except DatabaseReadError as error:
         last = last_evaluations.get("status")
         return {
             "grade": "FAILING",
