@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -112,27 +112,28 @@ def grade_chart(now: datetime) -> dict[str, Any]:
     past_quarter = timedelta(minutes=now.minute % 15, seconds=now.second, microseconds=now.microsecond)
     first = now - past_quarter - (CELLS - 1) * QUARTER
     rows = GradeChange.objects.values_list("at", "from_grade", "to_grade", "reason")
-    changes = deque(rows.filter(at__gte=first, at__lte=now).order_by("at", "pk"))
-    last, number = rows.filter(at__lt=first).order_by("-at", "-pk").first(), len(changes)
+    last = rows.filter(at__lt=first).order_by("-at", "-pk").first()
+    changes = list(rows.filter(at__gte=first, at__lte=now).order_by("at", "pk"))
     # There was no grade before the first match or grade change.
     known = Match.objects.order_by("pk").values_list("created_at", flat=True).first() or now
-    known = min([known, *(change[0] for change in (last, *list(changes)[:1]) if change)])
+    known = min([known, *(change[0] for change in (last, *changes[:1]) if change)])
     grade, reason = (last[2], last[3]) if last else (changes[0][1] if changes else Grade.HEALTHY, "")
+    by_cell: dict[int, list[tuple[str, str]]] = {}
+    for at, _, to, why in changes:
+        by_cell.setdefault((at - first) // QUARTER, []).append((to, why))
     cells, counted = [], Counter[str]()
-    for since in (first + place * QUARTER for place in range(CELLS)):
-        until, seen = since + QUARTER, [(Grade(grade), reason)]
-        while changes and changes[0][0] < until:
-            _, _, grade, reason = changes.popleft()
-            seen.append((Grade(grade), reason))
-        worst, why = max(seen, key=lambda one: WORSE_LAST.index(one[0]))
-        text = f"{since:%H:%M} to {until:%H:%M} UTC: "
-        if until <= known or known == now:
+    for place in range(CELLS):
+        since, seen = first + place * QUARTER, [(grade, reason), *by_cell.get(place, ())]
+        worst, why = max(seen, key=lambda one: WORSE_LAST.index(Grade(one[0])))
+        grade, reason = seen[-1]
+        text = f"{since:%H:%M} to {since + QUARTER:%H:%M} UTC: "
+        if since + QUARTER <= known or known == now:
             cells.append({"color": "grade-none", "tooltip": f"{text}no grade yet"})
             continue
-        counted[worst.value] += 1
-        cells.append({"color": f"grade-{worst.value.lower()}", "tooltip": f"{text}{worst.value}{why and f': {why}'}"})
+        counted[worst] += 1
+        cells.append({"color": f"grade-{worst.lower()}", "tooltip": f"{text}{worst}{why and f': {why}'}"})
     shares = ", ".join(f"{each.value} {counted[each.value]}" for each in Grade if counted[each.value])
-    changed = f"{number or 'no'} {'change' if number == 1 else 'changes'}"
+    changed = f"{len(changes) or 'no'} {'change' if len(changes) == 1 else 'changes'}"
     summary = f"{shares} of {CELLS} quarter hours; {changed}" if shares else "no grade yet"
     return {"since": first, "cells": cells, "summary": summary}
 
