@@ -38,7 +38,7 @@ from victoryline.lib.times import as_utc_iso
 CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}
 # For how long a cache may serve its copy while our answers fail. X-Data-Freshness has the age of the copy.
 STALE_IF_ERROR_SECONDS = {
-    **dict.fromkeys((DataState.FRESH, DataState.AGING), 60),
+    **dict.fromkeys((DataState.FRESH, DataState.AGING, DataState.PARTIAL), 60),
     **dict.fromkeys((DataState.STALE, DataState.FROZEN, DataState.PAUSED), 300),
     DataState.FINAL: 86_400,
     DataState.UNKNOWN: 0,
@@ -95,7 +95,7 @@ def header(name: str, description: str, kind: type = str) -> OpenApiParameter:
 FRESHNESS_HEADERS = (
     header("X-Data-Freshness", "When the source was last read successfully (ISO 8601). Absent if it never was."),
     header("X-Data-Age-Seconds", "Seconds since then.", int),
-    header("X-Data-State", "fresh, aging, stale, frozen, paused, final or unknown."),
+    header("X-Data-State", "fresh, aging, partial, stale, frozen, paused, final or unknown."),
     header("X-Next-Update-In", "Seconds until the source is read again. Absent if it will not be.", int),
     header("X-Data-Source", "cache: our database is unreachable, and this is the last known data. Absent otherwise."),
     header("ETag", "Identifies this version of the data."),

@@ -239,4 +239,5 @@ def _metadata_then(
         captured_at=row["captured_at"],
         created_at=row["created_at"],
         served_at=row["served_at"],
+        integrity=None,
     )

@@ -249,6 +249,13 @@ class MatchRef(models.Model):
         return f"{self.source.key}_{self.source_event_id}"
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The parts that the latest reading lacks: those that could not be read, and the events if it has none."""
+        broken = [part["path"] for part in self.integrity.get("broken_parts", ())]
+        has_events = not self.lacks_events and "events" not in self.integrity.get("missing_fields", ())
+        return tuple(broken if has_events else ["events", *broken])
+
+    @property
     def envelope(self) -> dict[str, Any]:
         """The latest reading of this source, with its version and its integrity (FS-8)."""
         return {

@@ -146,9 +146,12 @@ class ReadStats:
         null_rates.put(f"{source}_{payload.source_event_id}", integrity.null_field_rate)
 
     def unknown(self, source: str, read: Parsed) -> None:
+        """Counts the unknown values of a reading, and its parts that could not be read."""
+        values = [(one.path, one.value) for one in read.unknown]
+        broken = [(one.path, one.expected) for one in read.integrity.broken_parts]
         with self._lock:
-            for one in read.unknown:
-                key = source, read.payload_schema, one.path, one.value
+            for path, value in values + broken:
+                key = source, read.payload_schema, path, value
                 if key in self._unknown or len(self._unknown) < MAX_UNKNOWN:
                     count(self._unknown, {key: (1,)})
 

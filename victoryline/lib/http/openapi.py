@@ -40,7 +40,7 @@ HEADERS: dict[str, tuple[str, str, Any]] = {
     "Cache-Control": ("string", "How long the answer may be cached.", "private, max-age=2"),
     "Last-Modified": ("string", "Time of the last change of the data.", "Sat, 22 Nov 2025 15:23:47 GMT"),
     "X-Data-Age-Seconds": ("integer", "Seconds since the source was read.", 42),
-    "X-Data-State": ("string", "fresh, aging, stale, frozen, paused, final or unknown.", "stale"),
+    "X-Data-State": ("string", "fresh, aging, partial, stale, frozen, paused, final or unknown.", "stale"),
 }
 DETAILS = {
     400: "`limit` can't be used: Ensure this value is less than or equal to 100.",
