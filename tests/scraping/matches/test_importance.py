@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.models import AuditEntry
 from scraping import checks
 from scraping.matches import discovery, importance
 from scraping.matches.importance import ImportanceFileError, Rules, importance_by_rules
@@ -200,23 +197,3 @@ class TestMatches:
         apply_importance_rules(NOW)
         with django_assert_num_queries(0):
             apply_importance_rules(later(5))
-
-
-@pytest.mark.both
-@pytest.mark.django_db
-@pytest.mark.requirement("FR-025")
-class TestCommand:
-    def run(self, *words: str) -> str:
-        out = StringIO()
-        call_command("set_importance", *words, "--by", "ann", stdout=out)
-        return out.getvalue()
-
-    def test_by_number_and_by_key_and_back(self) -> None:
-        ref = make_ref(make_match(title="Kenya v Nepal"))
-        assert self.run(str(ref.match_id), "high") == "Kenya v Nepal: importance high, set by an operator.\n"
-        assert self.run(ref.key, "auto") == "Kenya v Nepal: importance normal, set by the rules.\n"
-        assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("ann", "importance")}
-
-    def test_an_unknown_match_is_an_error(self) -> None:
-        with pytest.raises(CommandError, match=r"Nothing was changed: there is no match crex_nope\."):
-            self.run("crex_nope", "high")
