@@ -94,8 +94,8 @@ class TestEnvironment:
         assert problems({"POLLING_INTERVAL_SECONDS": text})
 
     def test_reports_all_problems_at_once(self):
-        found = problems({"PORT": "x", "DEBUG": "perhaps", "LOG_LEVEL": "LOUD", "WORKER_THREADS": "65"})
-        assert [each.split()[0] for each in found] == ["LOG_LEVEL", "PORT", "DEBUG", "WORKER_THREADS"]
+        found = problems({"PORT": "x", "HTTPS": "perhaps", "LOG_LEVEL": "LOUD", "WORKER_THREADS": "65"})
+        assert [each.split()[0] for each in found] == ["LOG_LEVEL", "PORT", "HTTPS", "WORKER_THREADS"]
 
     def test_takes_empty_as_not_set(self):
         assert load({"PORT": "", "STADIUM_URL": " "}) == load({})
