@@ -70,7 +70,6 @@ UNFOLD: dict[str, Any] = {
             _group(
                 "Journal",
                 _item("Tasks", "checklist", "scraping.scrapetask"),
-                _item("Transitions", "swap_horiz", "scraping.tasktransition"),
                 _item("Jobs", "work", "scraping.scrapejob"),
                 _item("Submissions", "move_to_inbox", "scraping.submission"),
                 _item("Errors", "error", "scraping.scrapeerror"),
@@ -82,7 +81,6 @@ UNFOLD: dict[str, Any] = {
                 _item("Sources", "public", "scraping.source"),
                 _item("Scrapers", "visibility", "scraping.scraper"),
                 _item("Breakers", "power", "scraping.breaker"),
-                _item("Calls", "call_made", "scraping.outcomebucket"),
                 _item("Traffic", "bar_chart", "scraping.sourceday"),
                 _item("Fill rates", "grid_on", "scraping.fieldfill"),
                 _item("Sessions", "vpn_lock", "scraping.proxysession"),
@@ -95,7 +93,6 @@ UNFOLD: dict[str, Any] = {
                 _item("Messages", "outgoing_mail", "monitoring.alertmessage"),
                 _item("Workers", "memory", "scraping.worker"),
                 _item("Worker commands", "assignment", "scraping.workerorder"),
-                _item("Leases", "key_vertical", "scraping.lease"),
                 _item("Grades", "monitor_heart", "monitoring.gradechange"),
                 _item("Health log", "timeline", "monitoring.healthlog"),
                 _item("Log entries", "article", "monitoring.logentry"),

@@ -1,4 +1,4 @@
-"""Admin of scrapers, workers, worker commands, the scheduler's lease, and breakers with their overrides."""
+"""Admin of scrapers, workers, worker commands, and breakers with their overrides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from scraping.configuration import policies
-from scraping.models import Breaker, HealthStatus, Lease, OutcomeBucket, Scraper, Worker, WorkerOrder
+from scraping.models import Breaker, HealthStatus, Scraper, Worker, WorkerOrder
 from scraping.policies.breaker import live_probes
 from scraping.policies.source_breaker import CallWindow
 from scraping.recovery import breakers, worker_commands
@@ -108,13 +108,6 @@ class WorkerOrderAdmin(HistoryAdmin):
     search_fields = ("worker_id", "reason")
     ordering = ("-asked_at",)
     shown_outcome = column("outcome", _outcome)
-
-
-@admin.register(Lease)
-class LeaseAdmin(HistoryAdmin):
-    list_display = ("name", "holder", "fence", "expires_at")
-    search_fields = ("name", "holder")
-    ordering = ("name",)
 
 
 @never_cache
@@ -238,13 +231,3 @@ class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
     until = column("until", _until, ordering="open_until")
     permits = column("permits", _permits)
     lately = column("lately", _lately)
-
-
-@admin.register(OutcomeBucket)
-class OutcomeBucketAdmin(HistoryAdmin):
-    """The counted calls from which source breakers are evaluated."""
-
-    list_display = ("starts_at", "source", "calls", "bad", "retries")
-    list_filter = ("source",)
-    search_fields = ("source__key", "source__name")
-    ordering = ("-starts_at",)
