@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scraping import checks
+from scraping import apps
 from scraping.matches import discovery, importance
 from scraping.matches.importance import ImportanceFileError, Rules, importance_by_rules
 from scraping.models import Importance, Match, MatchLifecycle
@@ -120,16 +120,16 @@ class TestFile:
         rules_file.write_text(text, encoding="utf-8")
         with pytest.raises(ImportanceFileError, match=says):
             importance.read(rules_file)
-        (error,) = checks.check_importance_rules()
+        (error,) = apps.check_importance_rules()
         assert (error.id, says in error.msg, str(rules_file) in str(error.hint)) == ("scraping.E002", True, True)
         assert "pydantic" not in error.msg
 
     def test_one_that_is_not_there_is_an_error(self, rules_file: Path) -> None:
         rules_file.unlink()
-        assert [error.id for error in checks.check_importance_rules()] == ["scraping.E002"]
+        assert [error.id for error in apps.check_importance_rules()] == ["scraping.E002"]
 
     def test_a_valid_one_is_no_error(self, rules_file: Path) -> None:
-        assert checks.check_importance_rules() == []
+        assert apps.check_importance_rules() == []
 
     def test_an_empty_one_has_no_rules(self, rules_file: Path) -> None:
         rules_file.write_text("# later\n", encoding="utf-8")
