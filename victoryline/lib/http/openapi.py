@@ -278,20 +278,20 @@ def docs(request: HttpRequest) -> HttpResponse:
     return render(request, "api_docs.html")
 
 
-class Document(NamedTuple):
+class RenderedSchema(NamedTuple):
     text: bytes
     compressed: bytes
     etag: str
 
 
-def document() -> Document:
+def document() -> RenderedSchema:
     """Built once per process, by one thread at a time: drf-spectacular keeps state that all threads share."""
     with _being_made:
         return _document()
 
 
 @cache
-def _document() -> Document:
+def _document() -> RenderedSchema:
     described = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(described)
-    return Document(rendered, gzipped(rendered, BEST), f'"{hashlib.sha256(rendered).hexdigest()[:32]}"')
+    return RenderedSchema(rendered, gzipped(rendered, BEST), f'"{hashlib.sha256(rendered).hexdigest()[:32]}"')
