@@ -92,7 +92,7 @@ UNFOLD: dict[str, Any] = {
                 _item("Alerts", "notifications", "monitoring.alert"),
                 _item("Messages", "outgoing_mail", "monitoring.alertmessage"),
                 _item("Workers", "memory", "scraping.worker"),
-                _item("Worker commands", "assignment", "scraping.workerorder"),
+                _item("Worker commands", "assignment", "scraping.workercommand"),
                 _item("Grades", "monitor_heart", "monitoring.gradechange"),
                 _item("Health log", "timeline", "monitoring.healthlog"),
                 _item("Log entries", "article", "monitoring.logentry"),

@@ -33,7 +33,7 @@ class LaunchCause(StrEnum):
     PAGES = "pages"
     AGE = "age"
     MEMORY = "memory"
-    ORDER = "order"  # an operator's command
+    COMMAND = "command"  # of an operator
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from scraping.models import (
     TaskState,
     TaskTransition,
     Worker,
-    WorkerOrder,
+    WorkerCommand,
 )
 from scraping.models.snapshot import KEPT_HOURS
 from scraping.stats import traffic
@@ -110,7 +110,7 @@ def seldom() -> tuple[Rule, ...]:
             step=lambda now: traffic.fold_old_days(now=now),
         ),
         aged("workers", Worker, "heartbeat_at", "{} after the last heartbeat", days=1),
-        aged("worker-orders", WorkerOrder, "asked_at", days=7),
+        aged("worker-commands", WorkerCommand, "asked_at", days=7),
         rows(
             *("breakers", "as long as their match or source"),
             lambda _: Breaker.objects.filter(ref__isnull=True, source__isnull=True),
