@@ -56,7 +56,6 @@ ACTIONS: Mapping[str, OutcomeRule] = {
     BROWSER_RECYCLE: OutcomeRule.BY_GRADE,
     MANUAL_TRIGGER: OutcomeRule.BY_GRADE,
     CONTEXT_POOL_RESET: OutcomeRule.BY_GRADE,
-    "fresh_session": OutcomeRule.BY_GRADE,  # the name of CONTEXT_POOL_RESET in entries of older versions
     RETRY: OutcomeRule.BY_TASK,
 }
 MATCH_COLUMNS = (

@@ -15,7 +15,7 @@ from monitoring.models import AuditEntry, AuditOutcome
 from monitoring.signal_receivers import json_safe, match_name, receives
 from scraping import signals
 from scraping.browser.health import LaunchCause
-from scraping.models import Breaker, Importance, OrderKind, ScrapeTask
+from scraping.models import Breaker, CommandKind, Importance, ScrapeTask
 from scraping.policies.ladder import RUNGS, Rung
 from victoryline.lib.operators import UNNAMED_OPERATOR
 from victoryline.lib.times import as_utc_iso
@@ -159,19 +159,19 @@ def record_retry(*, now: datetime, task_id: int, actor: str, **_: Any) -> None:
 
 @receives(signals.browser_replaced)
 def record_new_browser(*, worker_id: str, cause: str = "", **values: Any) -> None:
-    if cause != LaunchCause.ORDER:  # `record_order` records it with the operator
+    if cause != LaunchCause.COMMAND:  # `record_command` records it with the operator
         _record(audit.BROWSER_RECYCLE, actor="worker", target=worker_id, cause=cause, **values)
 
 
-@receives(signals.order_done)
-def record_order(
+@receives(signals.command_done)
+def record_command(
     *, worker_id: str, kind: str, actor: str = "", outcome: str = "", has_failed: bool = False, **values: Any
 ) -> None:
     """A command that no worker carried out has failed; the others are evaluated later."""
     is_manual = actor not in audit.COMPONENTS
     recycle = audit.MANUAL_TRIGGER if is_manual else audit.BROWSER_RECYCLE
     _record(
-        recycle if kind == OrderKind.RECYCLE_BROWSER else audit.CONTEXT_POOL_RESET,
+        recycle if kind == CommandKind.RECYCLE_BROWSER else audit.CONTEXT_POOL_RESET,
         actor=actor,
         target=worker_id,
         outcome=AuditOutcome.FAILED if has_failed else None,

@@ -36,7 +36,7 @@ SHOWN_CONFIG = (
     *("memory_soft_limit_mb", "memory_hard_limit_mb"),
     *("circuit_breaker_threshold", "circuit_breaker_timeout_seconds", "circuit_breaker_success_threshold"),
     *("retry_max_attempts", "retry_base_delay_seconds", "retry_max_delay_seconds"),
-    *("worker_threads", "task_lease_seconds"),
+    "worker_threads",
 )
 last_evaluations: dict[str, Evaluation] = {}  # from which a document was built completely, by its name
 

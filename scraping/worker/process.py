@@ -151,7 +151,7 @@ class EngineParts(dramatiq.Middleware):
         self._heartbeat = Heartbeat(
             _engine,
             sessions,
-            every_seconds=config.task_lease_seconds / HEARTBEATS_PER_LEASE,
+            every_seconds=policies.current().lease_seconds / HEARTBEATS_PER_LEASE,
             memory=memory,
             tokens=TokenWatch(tokens, worker_id=worker_id),
             commands=CommandRunner(sessions, worker_id=worker_id, on_loop=loop.call_soon_threadsafe),

@@ -190,7 +190,7 @@ def _commit_unchanged(
             scraper_ids = unchanged.write(same, now=now)
             crash_point("ingest.applied")
     except (RowsChangedError, StaleFence) as reason:
-        logger.debug("Written one by one: %s", reason, extra={"action": "wave_split"})
+        logger.debug("Written one by one: %s", reason, extra={"action": "group_split"})
         return False
     except DATABASE_AWAY as error:
         for one in same:
@@ -199,7 +199,7 @@ def _commit_unchanged(
             engine.lost_store(lost)
         return True
     except DatabaseError as error:
-        logger.warning("Written one by one: %s", error, extra={"action": "wave_split", **statement_of(error)})
+        logger.warning("Written one by one: %s", error, extra={"action": "group_split", **statement_of(error)})
         return False
     for one in same:
         _set_stored(one.ref, one.payload, one.next_poll.seconds, engine)

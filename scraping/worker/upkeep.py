@@ -14,7 +14,7 @@ import psutil
 from scraping.browser.health import LaunchCause
 from scraping.browser.session import SessionRecord
 from scraping.browser.sessions import Sessions
-from scraping.models import OrderKind, ProxySession, Source, WorkerOrder
+from scraping.models import CommandKind, ProxySession, Source, WorkerCommand
 from scraping.reading.tokens import Tokens
 from scraping.recovery import worker_commands
 from scraping.signals import disk_ran_short, disk_recovered, token_found, token_lost
@@ -161,41 +161,43 @@ class CommandRunner:
         self._sessions = sessions
         self._worker_id = worker_id
         self._on_loop = on_loop
-        self._recycling: tuple[WorkerOrder, int] | None = None  # and the generation of the browser to be replaced
+        self._recycling: tuple[WorkerCommand, int] | None = None  # and the generation of the browser to be replaced
 
     def run_waiting(self, *, now: datetime) -> None:
         """Takes new commands, and finishes the one that has been carried out meanwhile."""
         self._finish_recycling(now)
         host = self._sessions.host
-        for order in worker_commands.take(self._worker_id, now=now):
+        for command in worker_commands.take(self._worker_id, now=now):
             logger.info(
                 "Command received: %s (%s, requested by %s)",
-                order.kind.replace("_", " "),
-                order.reason,
-                order.actor,
-                extra={"action": "order_taken", "order_id": order.pk, "kind": order.kind},
+                command.kind.replace("_", " "),
+                command.reason,
+                command.actor,
+                extra={"action": "command_taken", "command_id": command.pk, "kind": command.kind},
             )
-            if order.kind == OrderKind.FRESH_SESSION:
-                self._on_loop(partial(self._sessions.renew, order.source_key))
-                worker_commands.finish(order, outcome="the next visit begins another session", now=now)
+            if command.kind == CommandKind.FRESH_SESSION:
+                self._on_loop(partial(self._sessions.renew, command.source_key))
+                worker_commands.finish(command, outcome="the next visit begins another session", now=now)
             elif host.usage is None:
-                worker_commands.finish(order, outcome="no browser was running: the next read starts one", now=now)
+                worker_commands.finish(command, outcome="no browser was running: the next read starts one", now=now)
             else:
-                self._recycling = order, host.generation
-                self._on_loop(partial(host.recycle, LaunchCause.ORDER, f"{order.reason} (requested by {order.actor})"))
+                self._recycling = command, host.generation
+                self._on_loop(
+                    partial(host.recycle, LaunchCause.COMMAND, f"{command.reason} (requested by {command.actor})")
+                )
 
     def _finish_recycling(self, now: datetime) -> None:
         if self._recycling is None:
             return
-        order, generation = self._recycling
+        command, generation = self._recycling
         replacement = self._sessions.host.last_replacement
         is_replaced = replacement is not None and replacement.launches > generation
         if is_replaced:
             outcome = f"browser {self._sessions.host.generation} took its place"
-        elif order.taken_at and (now - order.taken_at).total_seconds() > LONGEST_COMMAND_SECONDS:
+        elif command.taken_at and (now - command.taken_at).total_seconds() > LONGEST_COMMAND_SECONDS:
             outcome = "the browser was not replaced in time"
         else:
             return
         self._recycling = None
         figures = replacement.as_metadata() if is_replaced and replacement is not None else {}
-        worker_commands.finish(order, outcome=outcome, now=now, has_failed=not is_replaced, figures=figures)
+        worker_commands.finish(command, outcome=outcome, now=now, has_failed=not is_replaced, figures=figures)

@@ -11,7 +11,7 @@ from aiohttp import web
 from django.conf import settings
 from django.test import override_settings
 
-from scraping import checks
+from scraping import apps
 from scraping.browser.egress.upstream_proxies import (
     LONGEST_QUARANTINE_SECONDS,
     MIN_READINGS,
@@ -218,7 +218,7 @@ class TestSettings:
         }
         with override_settings(CONFIG=load(environ)):
             plan = ProxyPlan.of(settings.CONFIG)
-            assert checks.check_proxies() == []
+            assert apps.check_proxies() == []
         assert [(one.host, one.is_gateway) for one in plan.proxies] == [("one.example", False), ("geo.example", True)]
         assert (plan.is_rotating, plan.sticky_seconds, plan.quarantine_seconds) == (True, 120, 600)
         assert SECRET not in repr(plan)
@@ -229,7 +229,7 @@ class TestSettings:
     )
     def test_invalid_settings_stop_every_command_with_a_hint(self, environ: dict[str, str]) -> None:
         with override_settings(CONFIG=load(environ)):
-            found = checks.check_proxies()
+            found = apps.check_proxies()
         assert [one.id for one in found] == ["scraping.E001"]
         assert SECRET not in str(found)
 
