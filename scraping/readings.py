@@ -32,6 +32,7 @@ STATIC_PAGE = "static_page"  # the page of an earlier visit: good for names and 
 class ReadMode(StrEnum):
     VISIT = "visit"
     DIRECT = "direct"
+    IN_PAGE = "in_page"
     ATTACHED = "attached"
 
 

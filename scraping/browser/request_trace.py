@@ -48,3 +48,16 @@ def _write(url: str, seconds: float, outcome: str, facts: Mapping[str, object]) 
     shown, ms = printable(clean_document(url), MAX_URL), round(seconds * 1000)
     extra = {"action": "source_request", "url": shown, "ms": ms, **facts}
     logger.info("%s %s %s in %d ms", facts["method"], shown, outcome, ms, extra=extra)
+
+
+async def traced(level: TraceLevel, source: str, request: Request, fetching: Awaitable[Document]) -> Document:
+    """Awaits the response to one request, and logs it or its failure."""
+    began = time.monotonic()
+    try:
+        document = await fetching
+    except ScrapingError as error:
+        trace_failure(level, source, request.method, request.url, seconds=time.monotonic() - began, error=error)
+        raise
+    if level != "none":
+        trace_responses(level, source, request.method, (document,), seconds=time.monotonic() - began)
+    return document

@@ -32,6 +32,7 @@ from scraping.browser.egress.upstream_proxies import Proxy
 from scraping.browser.host import BrowserHost
 from scraping.browser.playwright_calls import translate_error, with_timeout
 from scraping.browser.profile import Profile, apply_stealth, user_agent_of
+from scraping.browser.request_page import RequestPage
 from scraping.browser.request_trace import trace_failure, trace_responses
 from scraping.browser.visit import IsReadable, PageVisit, WantsScreenshot
 from scraping.errors import EgressRefused, ReadTimeout, ResourceLost, ScrapingError
@@ -100,6 +101,7 @@ class Session:
         self.generation = 0  # of the browser that the context is in
         self.page_count = 0
         self.is_warm = False  # a visit has succeeded: direct reads have the cookies that they need
+        self.is_accepted_directly = False  # a direct request has succeeded: a later refusal is not one of the client
         self.is_dropped = False  # no new reads; reads under way may finish
         self.is_worn = False  # the next visit replaces it
         options, upstream = host.options, proxy.url if proxy else None
@@ -113,6 +115,7 @@ class Session:
         )
         # An external browser on this machine may run as another user.
         self.forward_proxy = ForwardProxy(site, upstream, own_user_only=not options.cdp_endpoint)
+        self.request_page = RequestPage(self)
         self._blocker = RequestBlocker(site, own_hosts_only=not options.has_forward_proxy)
         self._on_read = on_read
         self._in_use = self._visits = 0
@@ -131,8 +134,8 @@ class Session:
 
     @property
     def has_attached_pages(self) -> bool:
-        """Whether pages are open that stay open between reads."""
-        return self.page_count > self._visits
+        """Whether pages of matches are open that stay open between reads."""
+        return self.page_count > self._visits + self.request_page.is_open
 
     async def wait_idle(self, seconds: float) -> None:
         """Waits until no read is under way, at most this long."""
@@ -145,6 +148,7 @@ class Session:
         self._context, self._pages_in = None, Counter()
         try:
             await self.client.close()
+            await self.request_page.close()
             for context in contexts:
                 await _close_context(context)
         finally:
@@ -180,22 +184,32 @@ class Session:
         self.is_warm = self.is_warm or reading.documents[PAGE].status < 400
         return reading
 
-    async def direct(self, ref: RefInfo, requests: tuple[Request, ...], *, timeout_factor: float = 1.0) -> Reading:
-        """Requests the endpoints with the cookies of the visit, without a page."""
-        return await self.track(self._direct(ref, requests, timeout_factor))
+    async def request(
+        self,
+        ref: RefInfo,
+        requests: tuple[Request, ...],
+        *,
+        mode: ReadMode = ReadMode.DIRECT,
+        timeout_factor: float = 1.0,
+    ) -> Reading:
+        """Requests the endpoints with the cookies of the visit: directly, or inside an open page."""
+        return await self.track(self._request(ref, requests, mode, timeout_factor))
 
-    async def _direct(self, ref: RefInfo, requests: tuple[Request, ...], timeout_factor: float) -> Reading:
+    async def _request(
+        self, ref: RefInfo, requests: tuple[Request, ...], mode: ReadMode, timeout_factor: float
+    ) -> Reading:
         started = time.monotonic()
         report_stage("INTERCEPTING")
+        fetch = self.request_page.fetch if mode is ReadMode.IN_PAGE else self.client.fetch
         seconds = self.host.timeouts.of(self.site.key, factor=timeout_factor).request_seconds
         with self.host.timeouts.measured(self.site.key):
             if len(requests) == 1:
-                documents = [await self.client.fetch(requests[0], seconds=seconds)]
+                documents = [await fetch(requests[0], seconds=seconds)]
             else:
-                documents = await asyncio.gather(*(self.client.fetch(one, seconds=seconds) for one in requests))
+                documents = await asyncio.gather(*(fetch(one, seconds=seconds) for one in requests))
         return Reading(
             ref=ref,
-            mode=ReadMode.DIRECT,
+            mode=mode,
             captured_at=datetime.now(UTC),
             documents={one.name: one for one in documents},
             requests={request.name: request for request in requests},

@@ -21,6 +21,8 @@ from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import (
     ERROR_RULES,
+    AuthExpired,
+    Blocked,
     Challenged,
     Drift,
     EgressRefused,
@@ -33,9 +35,22 @@ from scraping.errors import (
     Transient,
     error_for_status,
 )
+from scraping.reading.request_modes import RequestModes
 from scraping.reading.targets import Observer
 from scraping.reading.tokens import Tokens
-from scraping.readings import PAGE, Document, Endpoint, Reading, RefInfo, Request, Site, evidence_from, report_stage
+from scraping.readings import (
+    PAGE,
+    Document,
+    Endpoint,
+    Reading,
+    ReadMode,
+    RefInfo,
+    Request,
+    Site,
+    evidence_from,
+    report_stage,
+    reporting_wait,
+)
 from scraping.sources.parsing import asks_for_proof, is_challenge
 
 logger = logging.getLogger(__name__)
@@ -53,6 +68,9 @@ MAX_BYTES = 512 * 1024
 MAX_CACHED_URLS = 5000
 
 
+Ask = Callable[[Session, ReadMode], Awaitable[Reading]]
+
+
 class SourceAccess:
     """Lives on the loop thread."""
 
@@ -60,7 +78,9 @@ class SourceAccess:
         self.sessions = sessions
         self.tokens = tokens
         self._observer = observer
+        self.modes = RequestModes()
         self._robots = Robots()
+        self._trials: dict[str, asyncio.Lock] = {}  # by source
 
     async def visit(
         self,
@@ -112,17 +132,48 @@ class SourceAccess:
         `public`: the requests to make instead while there is no token. Documents that are ignored fail no read.
         """
 
-        async def ask(session: Session) -> Reading:
+        async def ask(session: Session, mode: ReadMode) -> Reading:
             if site.token_url:
-                found = await self.tokens.direct(session, ref, requests, public=public, timeout_factor=timeout_factor)
+                with_token = partial(self.tokens.request, session, ref, requests, public=public)
+                found = await with_token(mode=mode, timeout_factor=timeout_factor)
             else:
-                found = await session.direct(ref, requests, timeout_factor=timeout_factor)
+                found = await session.request(ref, requests, mode=mode, timeout_factor=timeout_factor)
             return replace(found, documents={n: one for n, one in found.documents.items() if not is_ignored(one)})
 
         urls = tuple(request.url for request in requests)
+        ask_as_learned = partial(self._ask_as_learned, ask=ask, required=required)
         return await self.read(
-            site, ask, urls=urls, required=required, timeout_factor=timeout_factor, uses_browser=False
+            site, ask_as_learned, urls=urls, required=required, timeout_factor=timeout_factor, is_visit=False
         )
+
+    async def _ask_as_learned(self, session: Session, *, ask: Ask, required: Collection[str]) -> Reading:
+        """Makes requests directly or in a page, as learned; learns from a refusal in a session that is not yet used.
+
+        A refusal in a session with accepted requests means something else: its time is over, or we ask too much.
+        """
+        site, modes = session.site, self.modes
+        if site.read_way == "in_page":
+            return await ask(session, ReadMode.IN_PAGE)
+        is_trial = modes.claims_trial(site.key)
+        if modes.learned(site.key) is not None and not is_trial:
+            return await ask(session, ReadMode.IN_PAGE)
+        reading = await ask(session, ReadMode.DIRECT)
+        refusal = refusal_of(reading, required)
+        if refusal is None:
+            session.is_accepted_directly = True
+            modes.accepted(site.key)
+        if refusal is None or (session.is_accepted_directly and not is_trial):
+            return reading
+        async with reporting_wait(self._trials.setdefault(site.key, asyncio.Lock())):
+            if modes.learned(site.key) is not None and not is_trial:  # by another request meanwhile
+                return (await ask(session, ReadMode.IN_PAGE)).with_costs_of(reading)
+            try:
+                in_page = await ask(session, ReadMode.IN_PAGE)
+            except ScrapingError:  # of the browser: it teaches nothing about the source
+                return reading
+            accepted = ReadMode.VISIT if refusal_of(in_page, required) else ReadMode.IN_PAGE
+            modes.refused(site.key, mode=accepted, reason=str(refusal))
+            return in_page.with_costs_of(reading)
 
     async def read(
         self,
@@ -132,14 +183,14 @@ class SourceAccess:
         urls: tuple[str, ...],
         required: Collection[str] = (),
         timeout_factor: float = 1.0,
-        uses_browser: bool = True,
+        is_visit: bool = True,
     ) -> Reading:
         """Reads through the source's session. Replaces a lost or hung browser; drops a session that is refused.
 
         `urls`: the requests to be checked against the site's robots.txt. `timeout_factor` above 1: a read through the
         same session timed out before; if it does so again, the session is dropped.
         """
-        session = await self.sessions.get(site, is_visit=uses_browser)
+        session = await self.sessions.get(site, is_visit=is_visit)
         await self._robots.check(session.client, site, *urls)
         report_stage("BROWSER_READY")
         try:
@@ -157,7 +208,7 @@ class SourceAccess:
             self.sessions.host.report_lost(session.generation, str(error))
             raise
         except ReadTimeout as error:
-            if uses_browser and not await self.sessions.host.probe():
+            if (is_visit or session.request_page.is_open) and not await self.sessions.host.probe():
                 raise ResourceLost("the browser hung and is being replaced") from None
             if timeout_factor > 1:
                 self.sessions.drop(session, cause=error)
@@ -216,6 +267,18 @@ def error_for(document: Document) -> ScrapingError | None:
         retry_after_seconds=document.retry_after_seconds,
         evidence=document.text()[:2000],
     )
+
+
+def refusal_of(reading: Reading, required: Collection[str]) -> ScrapingError | None:
+    """Returns the error if the page or a required endpoint was refused to us, other than for asking too often."""
+    for name, document in reading.documents.items():
+        if name == PAGE or name in required:
+            error = error_for(document)
+            if error is None and name != PAGE and document.content_type.startswith("text/html"):
+                error = Challenged(f"{name} answered with a bot challenge") if is_challenge(document.text()) else None
+            if isinstance(error, AuthExpired | Blocked) and error.http_status != TOO_MANY_REQUESTS:
+                return error
+    return None
 
 
 @dataclass

@@ -42,17 +42,18 @@ class Tokens:
         self._clock = clock
         self._chance = chance
 
-    async def direct(
+    async def request(
         self,
         session: Session,
         ref: RefInfo,
         requests: tuple[Request, ...],
         *,
         public: tuple[Request, ...] = (),
+        mode: ReadMode = ReadMode.DIRECT,
         timeout_factor: float = 1.0,
     ) -> Reading:
         """Makes the requests with the source's token. `public`: those to make instead while there is none."""
-        ask = partial(session.direct, ref, timeout_factor=timeout_factor)
+        ask = partial(session.request, ref, mode=mode, timeout_factor=timeout_factor)
         key, fetch = session.site.key, partial(self._fetch, session)
         if key not in self.caches:
             self.caches[key] = TokenCache(key, clock=self._clock, chance=self._chance)
@@ -84,7 +85,7 @@ class Tokens:
         body = orjson.dumps({"api_key": credential} if credential else {})
         headers = {"content-type": "application/json", "accept": "application/json"}
         request = Request(TOKEN, site.token_url, "POST", body, headers)
-        reading = await session.direct(RefInfo("", site.token_url), (request,))
+        reading = await session.request(RefInfo("", site.token_url), (request,))
         document = reading.documents[TOKEN]
         if document.status in REFUSALS:
             what = "refuses the credential" if credential else "wants a credential and SOURCE_CREDENTIALS has none"
