@@ -35,6 +35,11 @@ class ReadMode(StrEnum):
     IN_PAGE = "in_page"
     ATTACHED = "attached"
 
+    @property
+    def is_requested(self) -> bool:
+        """Whether we make the requests ourselves, with or without a browser, and not the scripts of a page."""
+        return self in (ReadMode.DIRECT, ReadMode.IN_PAGE)
+
 
 @dataclass(frozen=True)
 class Site:
@@ -45,7 +50,7 @@ class Site:
     adapter_key: str = ""  # empty: the key
     api_hosts: tuple[str, ...] = ()  # in addition to that of base_url
     allows_private: bool = False
-    read_way: str = "auto"  # auto, visit, attached
+    read_way: str = "auto"  # auto, direct, in_page, visit, attached
     robots_policy: str = "obey"
     uses_proxy: bool = True
     token_url: str = ""
@@ -170,7 +175,7 @@ class Reading:
     requests_by_type: Mapping[str, int] = field(default_factory=dict)  # by the browser's resource type; visits only
     blocked_by_type: Mapping[str, int] = field(default_factory=dict)
     duration_ms: int = 0
-    reason: str = ""  # of a visit; empty for other modes
+    reason: str = ""  # of a visit, and of requests in a page; empty for other modes
     screenshot: bytes = field(default=b"", repr=False)  # only of a visit that seems to have failed
     session_id: str = ""
     selectors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the source's own, by field

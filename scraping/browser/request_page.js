@@ -28,7 +28,7 @@
     } catch (error) {
       if (origin === location.origin || options.signal.aborted) throw error;
       const response = await fetch(url, options);
-      withoutCookies.add(origin);
+      if (response.ok) withoutCookies.add(origin);
       return response;
     }
   };
@@ -38,14 +38,15 @@
     const timer = setTimeout(() => stop.abort(), milliseconds);
     const options = { method, headers, body, redirect, cache: "no-store", signal: stop.signal };
     if (referrer) options.referrer = referrer;
-    let result;
+    const result = { number };
     try {
       const response = await fetchWithCookies(url, options);
-      const headers = Object.fromEntries(response.headers);
-      result = { number, status: response.status, headers, body: await bodyOf(response) };
+      result.status = response.status;
+      result.headers = Object.fromEntries(response.headers);
+      result.body = await bodyOf(response);
     } catch (error) {
       const isTooLarge = error instanceof RangeError;
-      result = { number, error: isTooLarge ? "size" : stop.signal.aborted ? "time" : String(error.message) };
+      result.error = isTooLarge ? "size" : stop.signal.aborted ? "time" : String(error.message);
     } finally {
       clearTimeout(timer);
     }
@@ -53,7 +54,14 @@
     wake();
   };
 
-  // Begins requests, and returns the responses that have arrived; waits for one a moment if there is none.
+  // Returns the responses that have arrived: at least one, if there is any, and together not much above the limit.
+  const taken = () => {
+    let size = 0, number = 0;
+    while (number < arrived.length && size < maxBytes) size += (arrived[number++].body ?? "").length;
+    return arrived.splice(0, number);
+  };
+
+  // Begins requests, and returns responses; waits for one a moment if there is none.
   window[Symbol.for("exchange")] = async (argument) => {
     const { requests, waitMs } = JSON.parse(argument);
     requests.forEach(ask);
@@ -64,6 +72,6 @@
       });
       wake = () => {};
     }
-    return JSON.stringify(arrived.splice(0));
+    return JSON.stringify(taken());
   };
 }

@@ -1,17 +1,15 @@
 """In-page reads: requests are made by `fetch` inside an open page, so that TLS, HTTP version, headers and cookies are
 those of Chromium itself.
 
-For sources that refuse every client whose connection is not a browser's. The page belongs to the source's origin, but has
-no content of the source: its scripts could replace `fetch`. Many requests share one call into the page, which returns the
-responses that have arrived, so that none waits for the slowest: 550 requests a second instead of 100 with a call each.
-Every response has the limits of a direct read: time, bytes, and the hosts that the forward proxy allows.
+For sources that refuse every client whose connection is not a browser's. The page belongs to the source's origin, but
+has no content of the source: its scripts could replace `fetch`. Many requests share one call into the page, which
+returns the responses that have arrived, so that none waits for the slowest. Every response has the limits of a direct
+read: time, bytes, and the hosts that the forward proxy allows.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -19,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from playwright.async_api import Page, Route
+from playwright.async_api import Request as PageRequest
 from yarl import URL
 
 from scraping.browser.playwright_calls import translate_error, with_timeout
 from scraping.browser.request_trace import traced
-from scraping.errors import PageCrashed, ReadTimeout, ResourceLost, ScrapingError, Transient
+from scraping.errors import EgressRefused, PageCrashed, ReadTimeout, ResourceLost, ScrapingError, Transient
 from scraping.readings import Document, Request
 
 if TYPE_CHECKING:
@@ -32,20 +31,23 @@ if TYPE_CHECKING:
 OPEN_SECONDS = 10.0
 EXCHANGE_SECONDS = 10.0  # a page that takes longer for one call hangs
 WAIT_MS = 20  # of a call for the first response: requests that begin meanwhile are sent with the next call
+MAX_REFUSALS = 100  # that are remembered until their responses arrive
 EMPTY_PAGE = "<!doctype html><title></title>"
+CONNECTION_REFUSED = "ERR_SOCKS_CONNECTION_FAILED"  # Chromium's error where the forward proxy refused or found no host
 _INSTALL = Path(__file__).with_name("request_page.js").read_text()
 _EXCHANGE = 'argument => window[Symbol.for("exchange")](argument)'
 # Headers that Chromium sets by itself; a script that sets them is ignored at best.
 _BROWSER_HEADERS = frozenset({"accept-language", "dnt", "origin", "priority", "referer", "user-agent"})
 _BROWSER_HEADER_PREFIXES = ("sec-", "proxy-")
 
-Waiting = tuple[Request, asyncio.Future[Document]]
-
 
 @dataclass(frozen=True)
-class Limits:
-    max_body_bytes: int
-    follows_redirects: bool  # False where no forward proxy checks the hosts that they lead to
+class Waiting:
+    """A request whose response has not arrived."""
+
+    request: Request
+    may_be_empty: bool
+    response: asyncio.Future[Document]
 
 
 class RequestPage:
@@ -53,102 +55,148 @@ class RequestPage:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        options = session.host.options
-        self._limits = Limits(options.max_body_bytes, follows_redirects=options.has_forward_proxy)
+        self._max_bytes = session.host.options.max_body_bytes
         self._page: Page | None = None
-        self._is_crashed = False
+        self._is_crashed = self._is_closed = False
         self._numbers = count()
         self._unsent: list[dict[str, Any]] = []
         self._waiting: dict[int, Waiting] = {}
+        self._refused: dict[str, str] = {}  # address of a request -> that to which it was redirected, and refused
         self._exchanging: asyncio.Task[None] | None = None
 
     @property
     def is_open(self) -> bool:
         return self._page is not None
 
-    async def fetch(self, request: Request, *, seconds: float) -> Document:
+    async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document:
         """Returns the response, within the limits; every error is a ScrapingError."""
         trace, source = self._session.host.options.trace, self._session.site.key
-        return await traced(trace, source, request, self._fetch(request, seconds))
+        return await traced(trace, source, request, self._fetch(request, seconds, may_be_empty))
 
-    async def _fetch(self, request: Request, seconds: float) -> Document:
+    async def _fetch(self, request: Request, seconds: float, may_be_empty: bool) -> Document:
         self._session.client.rules.check_url(request.url)
+        if self._is_closed:
+            raise PageCrashed("the session was closed", url=request.url)
         number, future = next(self._numbers), asyncio.get_running_loop().create_future()
-        self._waiting[number] = request, future
+        self._waiting[number] = Waiting(request, may_be_empty, future)
         self._unsent.append(_as_argument(number, request, seconds))
         if self._exchanging is None or self._exchanging.done():
             self._exchanging = asyncio.ensure_future(self._exchange_all())
         try:
-            # The page ends the request in time; this ends the wait for a page that does not respond.
-            document: Document = await with_timeout(
-                future, seconds + OPEN_SECONDS + EXCHANGE_SECONDS, f"requesting {URL(request.url).path} in a page"
-            )
+            document: Document = await future
         finally:
             self._waiting.pop(number, None)
         return document
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._exchanging is not None:
             self._exchanging.cancel()
-        self._fail_all(ResourceLost("the session was closed"))
+        self._fail_all(PageCrashed("the session was closed"))
         await self._discard()
 
     async def _exchange_all(self) -> None:
-        """Sends requests and takes responses until none is waited for."""
-        try:
-            while self._waiting:
-                page = await self._opened()
-                sent, self._unsent = self._unsent, []
-                argument = orjson.dumps({"requests": sent, "waitMs": WAIT_MS}).decode()
-                text = await with_timeout(page.evaluate(_EXCHANGE, argument), EXCHANGE_SECONDS, "requesting in a page")
-                for result in orjson.loads(text):
-                    self._finish(result)
-        except Exception as error:  # noqa: BLE001 - every request that waits gets it
+        """Sends requests and takes responses until none is waited for. The page ends every request in time."""
+        while self._waiting:
             try:
-                failure = translate_error(error, url=self._session.site.base_url)
-            except Exception as unknown:  # noqa: BLE001 - as above
-                failure = ResourceLost(f"the page for requests failed: {unknown}")
-            self._fail_all(failure)
-            if isinstance(failure, ReadTimeout) and self._page is not None:
-                self._session.retire_context(self._page)
-            await self._discard()
+                await self._exchange(await self._opened())
+            except Exception as error:  # noqa: BLE001 - every request that waits gets it
+                self._fail_all(self._failure(error))
+                if self._page is not None:
+                    self._session.retire_context(self._page)
+                await self._discard()
+
+    async def _exchange(self, page: Page) -> None:
+        sent, self._unsent = self._unsent, []
+        argument = orjson.dumps({"requests": sent, "waitMs": WAIT_MS}).decode()
+        text = await with_timeout(page.evaluate(_EXCHANGE, argument), EXCHANGE_SECONDS, "requesting in a page")
+        for result in orjson.loads(text):
+            self._finish(result)
+
+    def _failure(self, error: Exception) -> ScrapingError:
+        """Returns the error of the requests that wait. The page is ours: one that hangs is no fault of the source."""
+        try:
+            failure = translate_error(error, url=self._session.site.base_url)
+        except Exception as unknown:  # noqa: BLE001 - raised here, it would reach no request
+            return ResourceLost(f"the page for requests failed: {unknown}")
+        return PageCrashed(f"the page for requests hung: {failure}") if isinstance(failure, ReadTimeout) else failure
 
     async def _opened(self) -> Page:
-        """Returns the page, in the current browser."""
-        if self._page is not None and not self._is_crashed and self._session.is_open and not self._page.is_closed():
+        """Returns the page, in the current context of the current browser."""
+        if self._page is not None and self._is_usable(self._page):
             return self._page
         await self._discard()
+        options = self._session.host.options
         address = str(URL(self._session.site.base_url).origin() / "")
         page, _ = await self._session.open_page()
         self._page, self._is_crashed = page, False
         page.on("crash", self._on_crash)
+        page.on("requestfailed", self._on_failed)
         await with_timeout(page.route(address, _serve_empty), OPEN_SECONDS, "preparing a page")
         await self._session.goto(page, address, OPEN_SECONDS)
         await with_timeout(page.unroute(address), OPEN_SECONDS, "preparing a page")
-        limits = orjson.dumps(
-            {"maxBytes": self._limits.max_body_bytes, "redirect": "follow" if self._limits.follows_redirects else "error"}
-        ).decode()
+        # Without the forward proxy nothing checks the hosts of redirects.
+        redirect = "follow" if options.has_forward_proxy else "error"
+        limits = orjson.dumps({"maxBytes": self._max_bytes, "redirect": redirect}).decode()
         await with_timeout(page.evaluate(_INSTALL, limits), OPEN_SECONDS, "preparing a page")
         return page
+
+    def _is_usable(self, page: Page) -> bool:
+        """Returns False for a lost page, and for one in a retired context as soon as it has no requests under way."""
+        if self._is_crashed or page.is_closed() or not self._session.is_open:
+            return False
+        return self._session.is_current(page) or len(self._waiting) > len(self._unsent)
 
     def _on_crash(self, _: Page) -> None:
         self._is_crashed = True  # it would not respond
         self._fail_all(PageCrashed("the page for requests crashed", url=self._session.site.base_url))
 
+    def _on_failed(self, request: PageRequest) -> None:
+        """Notes where a redirect led that the forward proxy refused: the script in the page is not told."""
+        first = request
+        while first.redirected_from is not None:
+            first = first.redirected_from
+        if first is not request and CONNECTION_REFUSED in (request.failure or "") and len(self._refused) < MAX_REFUSALS:
+            self._refused[first.url] = request.url
+
     def _finish(self, result: dict[str, Any]) -> None:
-        request, future = self._waiting.get(result["number"], (None, None))
-        if request is None or future is None or future.done():  # its reader has given up
+        waiting = self._waiting.get(result["number"])
+        if waiting is None or waiting.response.done():  # its reader has given up
             return
         try:
-            future.set_result(_document(request, result, self._limits.max_body_bytes))
+            waiting.response.set_result(self._document(waiting, result))
         except ScrapingError as error:
-            future.set_exception(error)
+            waiting.response.set_exception(error)
+
+    def _document(self, waiting: Waiting, result: dict[str, Any]) -> Document:
+        request = waiting.request
+        path, refused = URL(request.url).path, self._refused.pop(request.url, "")
+        match result.get("error"):
+            case "size":
+                problem = f"the body is larger than {self._max_bytes} bytes: the rest was not read"
+                raise Transient(problem, http_status=result["status"], url=request.url)
+            case "time":
+                raise ReadTimeout(f"requesting {path} in a page took too long", url=request.url)
+            case str() if refused:
+                host, proxy = URL(refused).host, self._session.forward_proxy.traffic
+                raise EgressRefused(f"{path} redirects to {host}: {proxy.last_refusal}", url=request.url)
+            case str(problem):
+                raise Transient(f"requesting {path} in a page failed: {problem}", url=request.url)
+        status, headers = result["status"], result["headers"]
+        body = str(result["body"]).encode(errors="replace")
+        if not body and status == 200 and not waiting.may_be_empty:
+            raise Transient(f"{path} responded with an empty body", http_status=200, url=request.url)
+        length = headers.get("content-length", "")
+        wire_bytes = int(length[:12]) if length.isascii() and length.isdigit() else len(body)
+        return Document.from_response(request.name, request.url, status, headers, body, wire_bytes=wire_bytes)
 
     def _fail_all(self, failure: ScrapingError) -> None:
-        for _, future in self._waiting.values():
-            if not future.done():
-                future.set_exception(failure)
+        waiting, self._waiting = self._waiting, {}
         self._unsent.clear()
+        self._refused.clear()
+        for one in waiting.values():
+            if not one.response.done():
+                one.response.set_exception(failure)
 
     async def _discard(self) -> None:
         page, self._page = self._page, None
@@ -175,20 +223,3 @@ def _as_argument(number: int, request: Request, seconds: float) -> dict[str, Any
         "referrer": next((value for name, value in request.headers.items() if name.lower() == "referer"), ""),
         "milliseconds": round(seconds * 1000),
     }
-
-
-def _document(request: Request, result: dict[str, Any], max_bytes: int) -> Document:
-    path = URL(request.url).path
-    match result.get("error"):
-        case "size":
-            raise Transient(f"the body is larger than {max_bytes} bytes: the rest was not read", url=request.url)
-        case "time":
-            raise ReadTimeout(f"requesting {path} in a page took too long", url=request.url)
-        case str(problem):
-            raise Transient(f"requesting {path} in a page failed: {problem}", url=request.url)
-    body, headers = str(result["body"]).encode(errors="replace"), result["headers"]
-    if not body and result["status"] == 200:
-        raise Transient(f"{path} responded with an empty body", http_status=200, url=request.url)
-    length = headers.get("content-length", "")
-    wire_bytes = int(length[:12]) if length.isascii() and length.isdigit() else len(body)
-    return Document.from_response(request.name, request.url, result["status"], headers, body, wire_bytes=wire_bytes)

@@ -7,10 +7,12 @@ show that. At the level `failed` an undisturbed system writes none.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Literal
 
-from scraping.readings import Document
+from scraping.errors import ScrapingError
+from scraping.readings import Document, Request
 from victoryline.lib.redaction import clean_document, printable
 
 logger = logging.getLogger(__name__)

@@ -32,12 +32,13 @@ from scraping.browser.egress.upstream_proxies import Proxy
 from scraping.browser.host import BrowserHost
 from scraping.browser.playwright_calls import translate_error, with_timeout
 from scraping.browser.profile import Profile, apply_stealth, user_agent_of
-from scraping.browser.request_page import RequestPage
+from scraping.browser.request_page import CONNECTION_REFUSED, RequestPage
 from scraping.browser.request_trace import trace_failure, trace_responses
 from scraping.browser.visit import IsReadable, PageVisit, WantsScreenshot
 from scraping.errors import EgressRefused, ReadTimeout, ResourceLost, ScrapingError
 from scraping.readings import (
     PAGE,
+    Document,
     Endpoint,
     Reading,
     ReadMode,
@@ -51,7 +52,6 @@ from scraping.readings import (
 
 CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
-CONNECTION_REFUSED = "ERR_SOCKS_CONNECTION_FAILED"  # Chromium's error where the forward proxy refused or found no host
 
 # Called at the end of each read with the session, its reading or error, and the seconds that it took.
 ReadListener = Callable[["Session", "Reading | ScrapingError", float], None]
@@ -101,7 +101,8 @@ class Session:
         self.generation = 0  # of the browser that the context is in
         self.page_count = 0
         self.is_warm = False  # a visit has succeeded: direct reads have the cookies that they need
-        self.is_accepted_directly = False  # a direct request has succeeded: a later refusal is not one of the client
+        # Modes in which a request was accepted: a later refusal is one of the session, not of the client.
+        self.accepted_modes: set[ReadMode] = set()
         self.is_dropped = False  # no new reads; reads under way may finish
         self.is_worn = False  # the next visit replaces it
         options, upstream = host.options, proxy.url if proxy else None
@@ -144,11 +145,11 @@ class Session:
                 await self._idle.wait()
 
     async def close(self) -> None:
-        contexts = {one for one in (self._context, *self._pages_in) if one is not None} if self.is_open else set()
-        self._context, self._pages_in = None, Counter()
         try:
             await self.client.close()
             await self.request_page.close()
+            contexts = {one for one in (self._context, *self._pages_in) if one is not None} if self.is_open else set()
+            self._context, self._pages_in = None, Counter()
             for context in contexts:
                 await _close_context(context)
         finally:
@@ -218,6 +219,14 @@ class Session:
             duration_ms=round((time.monotonic() - started) * 1000),
         )
 
+    async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document:
+        """Requests a document that belongs to no match directly, and in a page where that is refused."""
+        document = await self.client.fetch(request, seconds=seconds, may_be_empty=may_be_empty)
+        if document.status in (401, 403):
+            with contextlib.suppress(ScrapingError):
+                return await self.request_page.fetch(request, seconds=seconds, may_be_empty=may_be_empty)
+        return document
+
     async def track(self, reading: Awaitable[Reading]) -> Reading:
         """Awaits a read of this session, marks the session as in use meanwhile, and counts and reports the outcome."""
         began, facts = time.monotonic(), attempt_facts.get()
@@ -285,6 +294,10 @@ class Session:
             del self._pages_in[context]
             with contextlib.suppress(Exception):
                 await _close_context(context)
+
+    def is_current(self, page: Page) -> bool:
+        """Whether the page is in the context in which later pages are opened."""
+        return page.context is self._context
 
     def retire_context(self, page: Page) -> None:
         """Has every later page opened in a fresh context, after a page of the present one timed out (FR-021).

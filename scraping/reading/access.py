@@ -35,7 +35,7 @@ from scraping.errors import (
     Transient,
     error_for_status,
 )
-from scraping.reading.request_modes import RequestModes
+from scraping.reading.request_modes import MAX_REASON, RequestModes
 from scraping.reading.targets import Observer
 from scraping.reading.tokens import Tokens
 from scraping.readings import (
@@ -69,6 +69,8 @@ MAX_CACHED_URLS = 5000
 
 
 Ask = Callable[[Session, ReadMode], Awaitable[Reading]]
+Client = DirectClient | Session
+REQUEST_WAYS = ("direct", "in_page")  # configured modes that exclude learning
 
 
 class SourceAccess:
@@ -80,7 +82,7 @@ class SourceAccess:
         self._observer = observer
         self.modes = RequestModes()
         self._robots = Robots()
-        self._trials: dict[str, asyncio.Lock] = {}  # by source
+        self._learning: dict[str, asyncio.Lock] = {}  # by source
 
     async def visit(
         self,
@@ -151,29 +153,41 @@ class SourceAccess:
 
         A refusal in a session with accepted requests means something else: its time is over, or we ask too much.
         """
-        site, modes = session.site, self.modes
-        if site.read_way == "in_page":
-            return await ask(session, ReadMode.IN_PAGE)
-        is_trial = modes.claims_trial(site.key)
-        if modes.learned(site.key) is not None and not is_trial:
-            return await ask(session, ReadMode.IN_PAGE)
-        reading = await ask(session, ReadMode.DIRECT)
+        site = session.site
+        if site.read_way in REQUEST_WAYS:
+            return await ask(session, ReadMode(site.read_way))
+        mode, is_trial = self.modes.next_mode(site.key)
+        reading = await ask(session, mode)
         refusal = refusal_of(reading, required)
         if refusal is None:
-            session.is_accepted_directly = True
-            modes.accepted(site.key)
-        if refusal is None or (session.is_accepted_directly and not is_trial):
+            session.accepted_modes.add(mode)
+            self.modes.accepted(site.key, mode)
+            return replace(reading, reason=self.modes.reason(site.key) if mode is ReadMode.IN_PAGE else "")
+        if mode in session.accepted_modes and not is_trial:
             return reading
-        async with reporting_wait(self._trials.setdefault(site.key, asyncio.Lock())):
-            if modes.learned(site.key) is not None and not is_trial:  # by another request meanwhile
-                return (await ask(session, ReadMode.IN_PAGE)).with_costs_of(reading)
-            try:
-                in_page = await ask(session, ReadMode.IN_PAGE)
-            except ScrapingError:  # of the browser: it teaches nothing about the source
-                return reading
-            accepted = ReadMode.VISIT if refusal_of(in_page, required) else ReadMode.IN_PAGE
-            modes.refused(site.key, mode=accepted, reason=str(refusal))
-            return in_page.with_costs_of(reading)
+        reason = f"{refusal.error_class.value}: {refusal}"
+        if mode is ReadMode.IN_PAGE:
+            self.modes.refused(site.key, accepted=ReadMode.VISIT, reason=reason)
+            return reading
+        async with reporting_wait(self._learning.setdefault(site.key, asyncio.Lock())):
+            if is_trial or self.modes.learned(site.key) is None:
+                return await self._in_page_instead(session, ask, required, reading, reason)
+        return (await self._ask_as_learned(session, ask=ask, required=required)).with_costs_of(reading)
+
+    async def _in_page_instead(
+        self, session: Session, ask: Ask, required: Collection[str], refused: Reading, reason: str
+    ) -> Reading:
+        """Repeats directly refused requests in a page, and learns which mode the source accepts."""
+        try:
+            reading = await ask(session, ReadMode.IN_PAGE)
+        except ScrapingError:  # it teaches nothing about the source
+            return refused
+        is_accepted = refusal_of(reading, required) is None
+        if is_accepted:
+            session.accepted_modes.add(ReadMode.IN_PAGE)
+        accepted = ReadMode.IN_PAGE if is_accepted else ReadMode.VISIT
+        self.modes.refused(session.site.key, accepted=accepted, reason=reason)
+        return replace(reading.with_costs_of(refused), reason=reason[:MAX_REASON] if is_accepted else "")
 
     async def read(
         self,
@@ -191,7 +205,7 @@ class SourceAccess:
         same session timed out before; if it does so again, the session is dropped.
         """
         session = await self.sessions.get(site, is_visit=is_visit)
-        await self._robots.check(session.client, site, *urls)
+        await self._robots.check(session, site, *urls)
         report_stage("BROWSER_READY")
         try:
             reading = await read(session)
@@ -300,7 +314,7 @@ class Robots:
         self._clock = clock
         self._files: dict[str, RobotsFile] = {}
 
-    async def check(self, client: DirectClient, site: Site, *urls: str) -> None:
+    async def check(self, client: Client, site: Site, *urls: str) -> None:
         """Raises RobotsRefused for a forbidden address, Transient while robots.txt can't be fetched."""
         if site.robots_policy == "ignore":
             return
@@ -317,7 +331,7 @@ class Robots:
             elif not file.allows(url):
                 _refuse(file, site, url)
 
-    async def _fetch(self, file: RobotsFile, client: DirectClient, site: Site, origin: str) -> None:
+    async def _fetch(self, file: RobotsFile, client: Client, site: Site, origin: str) -> None:
         request = Request("robots", f"{origin}/robots.txt")
         try:
             document = await client.fetch(request, seconds=FETCH_SECONDS, may_be_empty=True)

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from cachetools import LRUCache
 
 from scraping.payloads import Payload, Sport, Status
-from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
+from scraping.readings import Document, Endpoint, Reading, RefInfo, Request
 
 MAX_MATCHES = 500
 REFERER = "referer"
-REQUESTED = (ReadMode.DIRECT, ReadMode.IN_PAGE)
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class PayloadCache:
         """Returns the payload of the same answers with the time of this reading; None for other answers."""
         with self._lock:
             cached = self._payloads.get(ref_id)
-        if cached is None or reading.mode not in REQUESTED or cached[0] != _digest(reading):
+        if cached is None or not reading.mode.is_requested or cached[0] != _digest(reading):
             return None
         return cached[1].model_copy(update={"captured_at": reading.captured_at})
 
@@ -108,7 +107,7 @@ class PayloadCache:
         is_timeless = state.sport is Sport.CRICKET and state.status is Status.LIVE and not payload.is_partial_state
         with self._lock:
             self._payloads.pop(ref_id, None)
-        if not is_timeless or reading.mode not in REQUESTED:
+        if not is_timeless or not reading.mode.is_requested:
             return
         digest = _digest(reading)
         with self._lock:

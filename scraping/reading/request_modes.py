@@ -16,10 +16,9 @@ from scraping.readings import ReadMode
 
 logger = logging.getLogger(__name__)
 
-# The pauses of direct requests, each twice as long as the one before: where the browser's requests are accepted, and
-# where they are refused too, which is more often a temporary block than a check of the client.
-IN_PAGE_PAUSE_SECONDS = 600.0
-VISIT_PAUSE_SECONDS = 60.0
+# The first pause of direct requests, where the browser's requests are accepted; and where they are refused too, which
+# is more often a temporary block than a check of the client. Each pause is twice as long as the one before.
+FIRST_PAUSE_SECONDS = {ReadMode.IN_PAGE: 600.0, ReadMode.VISIT: 60.0}
 LONGEST_PAUSE_SECONDS = 6 * 3600.0
 MAX_REASON = 200
 
@@ -38,7 +37,7 @@ class LearnedMode:
 def after_refusal(before: LearnedMode | None, *, mode: ReadMode, reason: str, now: datetime) -> LearnedMode:
     """Returns what a refused direct request teaches; `mode` is what the source accepts instead."""
     if before is None or before.mode is not mode:
-        seconds, since = IN_PAGE_PAUSE_SECONDS if mode is ReadMode.IN_PAGE else VISIT_PAUSE_SECONDS, now
+        seconds, since = FIRST_PAUSE_SECONDS[mode], now
     else:
         seconds, since = min(before.pause_seconds * 2, LONGEST_PAUSE_SECONDS), before.since
     return LearnedMode(mode, reason[:MAX_REASON], since, now + timedelta(seconds=seconds), seconds)
@@ -52,57 +51,62 @@ class RequestModes:
         self._learned: dict[str, LearnedMode] = {}
         self._changed: set[str] = set()  # sources whose rows have to be written
 
-    def restore(self, learned: Mapping[str, LearnedMode]) -> None:
-        """Takes over what earlier workers have learned."""
-        self._learned.update(learned)
-
     def learned(self, source: str) -> LearnedMode | None:
         """Returns what is known of a source (by its key); None: it is requested directly."""
         return self._learned.get(source)
+
+    def reason(self, source: str) -> str:
+        learned = self._learned.get(source)
+        return learned.reason if learned else ""
 
     def is_visited_only(self, source: str) -> bool:
         """Returns whether the source is to be visited now: it refuses requests, and they are not yet tried again."""
         learned = self._learned.get(source)
         return learned is not None and learned.mode is ReadMode.VISIT and self._clock() < learned.direct_again_at
 
-    def claims_trial(self, source: str) -> bool:
-        """Returns True for the one caller that is to try a direct request again, when its time has come."""
-        learned = self._learned.get(source)
-        if learned is None or self._clock() < learned.direct_again_at:
-            return False
-        self._learned[source] = after_refusal(learned, mode=learned.mode, reason=learned.reason, now=self._clock())
-        return True
-
-    def refused(self, source: str, *, mode: ReadMode, reason: str) -> None:
-        """Records that a direct request was refused, and which mode the source accepts."""
-        before = self._learned.get(source)
+    def next_mode(self, source: str) -> tuple[ReadMode, bool]:
+        """Returns the mode of the next request, and whether that is the trial of a direct one: one caller gets it."""
+        learned, now = self._learned.get(source), self._clock()
+        if learned is None:
+            return ReadMode.DIRECT, False
+        if now < learned.direct_again_at:
+            return ReadMode.IN_PAGE, False
+        self._learned[source] = after_refusal(learned, mode=learned.mode, reason=learned.reason, now=now)
         self._changed.add(source)
-        if before is not None and before.mode is mode:  # the trial has set its next time
+        return ReadMode.DIRECT, True
+
+    def refused(self, source: str, *, accepted: ReadMode, reason: str) -> None:
+        """Records that requests in a mode were refused, and which mode the source accepts."""
+        before = self._learned.get(source)
+        if before is not None and before.mode is accepted:  # known: `next_mode` has set the time of the next trial
             return
-        learned = self._learned[source] = after_refusal(before, mode=mode, reason=reason, now=self._clock())
+        learned = self._learned[source] = after_refusal(before, mode=accepted, reason=reason, now=self._clock())
+        self._changed.add(source)
         logger.warning(
             "%s refuses direct requests (%s): its matches are read by %s. Direct requests are tried again in %d min",
             source,
             learned.reason,
-            "requests inside a page" if mode is ReadMode.IN_PAGE else "visits",
+            "requests inside a page" if accepted is ReadMode.IN_PAGE else "visits",
             learned.pause_seconds / 60,
-            extra={"action": "request_mode_learned", "source": source, "read_mode": mode.value},
+            extra={"action": "request_mode_learned", "source": source, "read_mode": accepted.value},
         )
 
-    def accepted(self, source: str) -> None:
-        """Records that a direct request was accepted."""
-        if self._learned.pop(source, None) is not None:
+    def accepted(self, source: str, mode: ReadMode) -> None:
+        """Records that a request was accepted; a direct one ends what was learned."""
+        if mode is ReadMode.DIRECT and self._learned.pop(source, None) is not None:
             self._changed.add(source)
             logger.info(
                 "%s accepts direct requests again",
                 source,
-                extra={"action": "request_mode_learned", "source": source, "read_mode": ReadMode.DIRECT.value},
+                extra={"action": "request_mode_learned", "source": source, "read_mode": mode.value},
             )
 
     def changes(self) -> dict[str, LearnedMode | None]:
-        """Returns what was learned since the last `written`, by source; None: it is requested directly."""
+        """Returns what was learned since the last `restore`, by source; None: it is requested directly."""
         return {source: self._learned.get(source) for source in tuple(self._changed)}
 
-    def written(self, changes: Mapping[str, LearnedMode | None]) -> None:
-        """Marks the changes as stored, unless they have changed again."""
-        self._changed -= {source for source, learned in changes.items() if self._learned.get(source) is learned}
+    def restore(self, stored: Mapping[str, LearnedMode], *, written: Mapping[str, LearnedMode | None]) -> None:
+        """Takes over the stored modes of all workers. `written`: the changes that are among them."""
+        self._changed -= {source for source, learned in written.items() if self._learned.get(source) is learned}
+        changed = {source: self._learned.get(source) for source in tuple(self._changed)}
+        self._learned = {source: learned for source, learned in {**stored, **changed}.items() if learned is not None}
