@@ -92,16 +92,18 @@ class RequestPage:
         self._is_closed = True
         if self._exchanging is not None:
             self._exchanging.cancel()
-        self._fail_all(PageCrashed("the session was closed"))
+        self._fail(PageCrashed("the session was closed"), with_unsent=True)
         await self._discard()
 
     async def _exchange_all(self) -> None:
         """Sends requests and takes responses until none is waited for. The page ends every request in time."""
         while self._waiting:
+            page = None
             try:
-                await self._exchange(await self._opened())
-            except Exception as error:  # noqa: BLE001 - every request that waits gets it
-                self._fail_all(self._failure(error))
+                page = await self._opened()
+                await self._exchange(page)
+            except Exception as error:  # noqa: BLE001 - the requests get it
+                self._fail(self._failure(error), with_unsent=page is None)
                 if self._page is not None:
                     self._session.retire_context(self._page)
                 await self._discard()
@@ -149,7 +151,7 @@ class RequestPage:
 
     def _on_crash(self, _: Page) -> None:
         self._is_crashed = True  # it would not respond
-        self._fail_all(PageCrashed("the page for requests crashed", url=self._session.site.base_url))
+        self._fail(PageCrashed("the page for requests crashed", url=self._session.site.base_url))
 
     def _on_failed(self, request: PageRequest) -> None:
         """Notes where a redirect led that the forward proxy refused: the script in the page is not told."""
@@ -160,7 +162,7 @@ class RequestPage:
             self._refused[first.url] = request.url
 
     def _finish(self, result: dict[str, Any]) -> None:
-        waiting = self._waiting.get(result["number"])
+        waiting = self._waiting.pop(result["number"], None)
         if waiting is None or waiting.response.done():  # its reader has given up
             return
         try:
@@ -190,13 +192,15 @@ class RequestPage:
         wire_bytes = int(length[:12]) if length.isascii() and length.isdigit() else len(body)
         return Document.from_response(request.name, request.url, status, headers, body, wire_bytes=wire_bytes)
 
-    def _fail_all(self, failure: ScrapingError) -> None:
-        waiting, self._waiting = self._waiting, {}
-        self._unsent.clear()
+    def _fail(self, failure: ScrapingError, *, with_unsent: bool = False) -> None:
+        """Fails the requests under way. Those that the lost page has not got are sent by the next one."""
+        if with_unsent:
+            self._unsent.clear()
         self._refused.clear()
-        for one in waiting.values():
-            if not one.response.done():
-                one.response.set_exception(failure)
+        for number in self._waiting.keys() - {one["number"] for one in self._unsent}:
+            response = self._waiting.pop(number).response
+            if not response.done():
+                response.set_exception(failure)
 
     async def _discard(self) -> None:
         page, self._page = self._page, None
