@@ -142,9 +142,7 @@ class TestLimits:
         assert (type(error), error.http_status) == (Transient, 200)
         assert "larger than 200000 bytes" in str(error)
 
-    def test_of_size_after_decompression(
-        self, browser_worker: Worker, session: Session, local_site: LocalSite
-    ) -> None:
+    def test_of_size_after_decompression(self, browser_worker: Worker, session: Session, local_site: LocalSite) -> None:
         bomb = gzip.compress(b"x" * 50_000_000)
         local_site.answers["/bomb"] = lambda _: web.Response(body=bomb, headers={"content-encoding": "gzip"})
         assert "larger than" in str(self.failure(browser_worker, session, local_site, "/bomb"))
