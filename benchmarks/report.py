@@ -15,7 +15,7 @@ from benchmarks import results
 from victoryline.configuration import PROJECT_ROOT
 
 PAGE = PROJECT_ROOT / "docs" / "benchmarks.md"
-MARKED = re.compile(r"(<!-- figures of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- figures of ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,12 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
         Figure("CPU of a poll against that with the fewest matches", ("cost_ratio",), "x", "at most 1.2 x"),
         Figure("the same without servers and stadium", ("cost_ratio_ours",), "x"),
+    ),
+    "live-in_page": (
+        *_ages("< 5 s", "< 1536 MB"),
+        Figure("from the reading to its commit, mean", ("commit_ms",), "ms", "< 50 ms"),
+        Figure("polls", ("polls_a_second",), "a second"),
+        Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
     ),
     "health": (
         Figure("live matches", ("live", "matches"), ""),

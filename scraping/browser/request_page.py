@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 OPEN_SECONDS = 10.0
 EXCHANGE_SECONDS = 10.0  # a page that takes longer for one call hangs
 WAIT_MS = 20  # of a call for the first response: requests that begin meanwhile are sent with the next call
+REFUSAL_SECONDS = 0.5  # until the event of a refused connection, after the page's response
 MAX_REFUSALS = 100  # that are remembered until their responses arrive
 EMPTY_PAGE = "<!doctype html><title></title>"
 CONNECTION_REFUSED = "ERR_SOCKS_CONNECTION_FAILED"  # Chromium's error where the forward proxy refused or found no host
@@ -48,6 +50,7 @@ class Waiting:
     request: Request
     may_be_empty: bool
     response: asyncio.Future[Document]
+    refused_before: int  # connections by the forward proxy
 
 
 class RequestPage:
@@ -61,7 +64,7 @@ class RequestPage:
         self._numbers = count()
         self._unsent: list[dict[str, Any]] = []
         self._waiting: dict[int, Waiting] = {}
-        self._refused: dict[str, str] = {}  # address of a request -> that to which it was redirected, and refused
+        self._refused: set[str] = set()  # addresses of requests for which Chromium got no connection
         self._exchanging: asyncio.Task[None] | None = None
 
     @property
@@ -78,7 +81,8 @@ class RequestPage:
         if self._is_closed:
             raise PageCrashed("the session was closed", url=request.url)
         number, future = next(self._numbers), asyncio.get_running_loop().create_future()
-        self._waiting[number] = Waiting(request, may_be_empty, future)
+        refused = self._session.forward_proxy.traffic.refused
+        self._waiting[number] = Waiting(request, may_be_empty, future, refused)
         self._unsent.append(_as_argument(number, request, seconds))
         if self._exchanging is None or self._exchanging.done():
             self._exchanging = asyncio.ensure_future(self._exchange_all())
@@ -154,34 +158,48 @@ class RequestPage:
         self._fail(PageCrashed("the page for requests crashed", url=self._session.site.base_url))
 
     def _on_failed(self, request: PageRequest) -> None:
-        """Notes where a redirect led that the forward proxy refused: the script in the page is not told."""
-        first = request
-        while first.redirected_from is not None:
-            first = first.redirected_from
-        if first is not request and CONNECTION_REFUSED in (request.failure or "") and len(self._refused) < MAX_REFUSALS:
-            self._refused[first.url] = request.url
+        """Notes a request that got no connection, perhaps after a redirect: the script in the page is not told why."""
+        if CONNECTION_REFUSED not in (request.failure or "") or len(self._refused) >= MAX_REFUSALS:
+            return
+        while request.redirected_from is not None:
+            request = request.redirected_from
+        self._refused.add(request.url)
 
-    def _finish(self, result: dict[str, Any]) -> None:
-        waiting = self._waiting.pop(result["number"], None)
-        if waiting is None or waiting.response.done():  # its reader has given up
+    def _finish(self, result: dict[str, Any], *, is_late: bool = False) -> None:
+        waiting = self._waiting.get(result["number"])
+        if waiting is None:  # its reader has given up
+            return
+        if not is_late and self._may_be_refused(waiting, result):
+            loop = asyncio.get_running_loop()
+            loop.call_later(REFUSAL_SECONDS, partial(self._finish, result, is_late=True))
+            return
+        del self._waiting[result["number"]]
+        if waiting.response.done():
             return
         try:
             waiting.response.set_result(self._document(waiting, result))
         except ScrapingError as error:
             waiting.response.set_exception(error)
 
+    def _may_be_refused(self, waiting: Waiting, result: dict[str, Any]) -> bool:
+        """Returns whether a request may have failed for a refusal of which Chromium's event has not yet arrived."""
+        is_network_error = result.get("error", "size") not in ("size", "time")
+        has_refused = self._session.forward_proxy.traffic.refused > waiting.refused_before
+        return is_network_error and has_refused and waiting.request.url not in self._refused
+
     def _document(self, waiting: Waiting, result: dict[str, Any]) -> Document:
         request = waiting.request
-        path, refused = URL(request.url).path, self._refused.pop(request.url, "")
+        path, proxy = URL(request.url).path, self._session.forward_proxy
+        is_refused = request.url in self._refused and proxy.traffic.refused > waiting.refused_before
+        self._refused.discard(request.url)
         match result.get("error"):
             case "size":
                 problem = f"the body is larger than {self._max_bytes} bytes: the rest was not read"
                 raise Transient(problem, http_status=result["status"], url=request.url)
             case "time":
                 raise ReadTimeout(f"requesting {path} in a page took too long", url=request.url)
-            case str() if refused:
-                host, proxy = URL(refused).host, self._session.forward_proxy.traffic
-                raise EgressRefused(f"{path} redirects to {host}: {proxy.last_refusal}", url=request.url)
+            case str() if is_refused:
+                raise EgressRefused(f"{path} leads elsewhere: {proxy.traffic.last_refusal}", url=request.url)
             case str(problem):
                 raise Transient(f"requesting {path} in a page failed: {problem}", url=request.url)
         status, headers = result["status"], result["headers"]
@@ -190,6 +208,7 @@ class RequestPage:
             raise Transient(f"{path} responded with an empty body", http_status=200, url=request.url)
         length = headers.get("content-length", "")
         wire_bytes = int(length[:12]) if length.isascii() and length.isdigit() else len(body)
+        proxy.credit(wire_bytes)
         return Document.from_response(request.name, request.url, status, headers, body, wire_bytes=wire_bytes)
 
     def _fail(self, failure: ScrapingError, *, with_unsent: bool = False) -> None:
