@@ -158,18 +158,20 @@ class SourceAccess:
             return await ask(session, ReadMode(site.read_way))
         mode, is_trial = self.modes.next_mode(site.key)
         reading = await ask(session, mode)
-        refusal = refusal_of(reading, required)
-        if refusal is None:
+        error = error_in(reading, required)
+        if error is None:
             session.accepted_modes.add(mode)
             self.modes.accepted(site.key, mode)
             return replace(reading, reason=self.modes.reason(site.key) if mode is ReadMode.IN_PAGE else "")
-        if mode in session.accepted_modes and not is_trial:
+        if not is_refusal(error) or (mode in session.accepted_modes and not is_trial):
             return reading
-        reason = f"{refusal.error_class.value}: {refusal}"
+        reason = f"{error.error_class.value}: {error}"[:MAX_REASON]
         if mode is ReadMode.IN_PAGE:
-            self.modes.refused(site.key, accepted=ReadMode.VISIT, reason=reason)
+            self.modes.refused_in_all(site.key, session.session_id, reason=reason)
             return reading
         async with reporting_wait(self._learning.setdefault(site.key, asyncio.Lock())):
+            if self.modes.is_doubted(site.key, session.session_id):
+                return reading
             if is_trial or self.modes.learned(site.key) is None:
                 return await self._in_page_instead(session, ask, required, reading, reason)
         return (await self._ask_as_learned(session, ask=ask, required=required)).with_costs_of(reading)
@@ -178,16 +180,19 @@ class SourceAccess:
         self, session: Session, ask: Ask, required: Collection[str], refused: Reading, reason: str
     ) -> Reading:
         """Repeats directly refused requests in a page, and learns which mode the source accepts."""
+        key = session.site.key
         try:
             reading = await ask(session, ReadMode.IN_PAGE)
         except ScrapingError:  # it teaches nothing about the source
             return refused
-        is_accepted = refusal_of(reading, required) is None
-        if is_accepted:
+        error = error_in(reading, required)
+        if error is None:
             session.accepted_modes.add(ReadMode.IN_PAGE)
-        accepted = ReadMode.IN_PAGE if is_accepted else ReadMode.VISIT
-        self.modes.refused(session.site.key, accepted=accepted, reason=reason)
-        return replace(reading.with_costs_of(refused), reason=reason[:MAX_REASON] if is_accepted else "")
+            self.modes.refused(key, accepted=ReadMode.IN_PAGE, reason=reason)
+            reading = replace(reading, reason=reason)
+        elif is_refusal(error):
+            self.modes.refused_in_all(key, session.session_id, reason=reason)
+        return reading.with_costs_of(refused)
 
     async def read(
         self,
@@ -283,16 +288,20 @@ def error_for(document: Document) -> ScrapingError | None:
     )
 
 
-def refusal_of(reading: Reading, required: Collection[str]) -> ScrapingError | None:
-    """Returns the error if the page or a required endpoint was refused to us, other than for asking too often."""
+def error_in(reading: Reading, required: Collection[str]) -> ScrapingError | None:
+    """Returns the error that the page or a required endpoint has, or a challenge in its place; None: all are good."""
     for name, document in reading.documents.items():
         if name == PAGE or name in required:
-            error = error_for(document)
-            if error is None and name != PAGE and document.content_type.startswith("text/html"):
-                error = Challenged(f"{name} answered with a bot challenge") if is_challenge(document.text()) else None
-            if isinstance(error, AuthExpired | Blocked) and error.http_status != TOO_MANY_REQUESTS:
+            if (error := error_for(document)) is not None:
                 return error
+            if name != PAGE and document.content_type.startswith("text/html") and is_challenge(document.text()):
+                return Challenged(f"{name} answered with a bot challenge", url=document.url)
     return None
+
+
+def is_refusal(error: ScrapingError) -> bool:
+    """Returns whether the source refuses us, other than for asking too often."""
+    return isinstance(error, AuthExpired | Blocked) and error.http_status != TOO_MANY_REQUESTS
 
 
 @dataclass

@@ -50,6 +50,7 @@ class RequestModes:
         self._clock = clock
         self._learned: dict[str, LearnedMode] = {}
         self._changed: set[str] = set()  # sources whose rows have to be written
+        self._doubted: dict[str, str] = {}  # by source: the session in which every request was refused
 
     def learned(self, source: str) -> LearnedMode | None:
         """Returns what is known of a source (by its key); None: it is requested directly."""
@@ -75,9 +76,19 @@ class RequestModes:
         self._changed.add(source)
         return ReadMode.DIRECT, True
 
+    def is_doubted(self, source: str, session_id: str) -> bool:
+        """Returns whether this session was refused in every mode, so that trying it again is of no use."""
+        return self._doubted.get(source) == session_id
+
+    def refused_in_all(self, source: str, session_id: str, *, reason: str) -> None:
+        """Records that requests were refused in every mode. In a second session that is not about the session."""
+        if self._doubted.setdefault(source, session_id) != session_id:
+            self.refused(source, accepted=ReadMode.VISIT, reason=reason)
+
     def refused(self, source: str, *, accepted: ReadMode, reason: str) -> None:
         """Records that requests in a mode were refused, and which mode the source accepts."""
         before = self._learned.get(source)
+        self._doubted.pop(source, None)
         if before is not None and before.mode is accepted:  # known: `next_mode` has set the time of the next trial
             return
         learned = self._learned[source] = after_refusal(before, mode=accepted, reason=reason, now=self._clock())
@@ -93,6 +104,7 @@ class RequestModes:
 
     def accepted(self, source: str, mode: ReadMode) -> None:
         """Records that a request was accepted; a direct one ends what was learned."""
+        self._doubted.pop(source, None)
         if mode is ReadMode.DIRECT and self._learned.pop(source, None) is not None:
             self._changed.add(source)
             logger.info(

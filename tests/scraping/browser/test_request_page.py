@@ -14,7 +14,8 @@ from aiohttp import web
 from scraping.browser.egress.forward_proxy import TrafficLimits
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
-from scraping.errors import EgressRefused, PageCrashed, ReadTimeout, ResourceLost, ScrapingError, Transient
+from scraping.errors import EgressRefused, PageCrashed, ReadTimeout, RobotsRefused, ScrapingError, Transient
+from scraping.reading.access import Robots
 from scraping.readings import Document, Reading, ReadMode, Request
 from tests.scraping.browser.local_servers import LIVE, LocalSite, Worker
 
@@ -101,13 +102,19 @@ class TestRequests:
     def test_of_many_matches_are_answered_as_they_arrive(
         self, browser_worker: Worker, session: Session, local_site: LocalSite
     ) -> None:
+        all_asked = asyncio.Event()
+
         async def slow(_: web.Request) -> web.Response:
-            while local_site.paths().count("/echo") < MANY:
-                await asyncio.sleep(0.01)
+            await all_asked.wait()
             return web.json_response({"score": "slow"})
 
+        def echo(request: web.Request) -> web.Response:
+            if local_site.paths().count("/echo") == MANY:
+                all_asked.set()
+            return web.json_response({"n": request.query["n"]})
+
         local_site.answers["/slow"] = slow
-        local_site.answers["/echo"] = lambda request: web.json_response({"n": request.query["n"]})
+        local_site.answers["/echo"] = echo
         order: list[str] = []
 
         async def one(path: str) -> str:
@@ -129,6 +136,20 @@ class TestRequests:
         local_site.answers["/no"] = lambda _: web.Response(status=429, headers={"retry-after": "7"}, text="slowly")
         found = browser_worker.run(document(session, local_site, "/no"))
         assert (found.status, found.retry_after_seconds, found.text()) == (429, 7.0, "slowly")
+
+    def test_of_robots_txt_replace_refused_direct_ones(
+        self, browser_worker: Worker, session: Session, local_site: LocalSite
+    ) -> None:
+        def robots(request: web.Request) -> web.Response:
+            is_browser = "sec-fetch-mode" in request.headers
+            return web.Response(text="User-agent: *\nDisallow: /private") if is_browser else web.Response(status=403)
+
+        local_site.answers["/robots.txt"] = robots
+        site, checks = session.site, Robots()
+        browser_worker.run(checks.check(session, site, f"{local_site.url}/public"))
+        with pytest.raises(RobotsRefused):
+            browser_worker.run(checks.check(session, site, f"{local_site.url}/private"))
+        assert local_site.paths() == ["/robots.txt"] * 2
 
 
 class TestLimits:
@@ -261,7 +282,7 @@ class TestLoss:
     ) -> None:
         browser_worker.run(read(session, local_site))
         browser_worker.run(sessions.close_all())
-        with pytest.raises(ResourceLost, match="closed"):
+        with pytest.raises(PageCrashed, match="closed"):
             browser_worker.run(read(session, local_site))
         assert not session.page_count
         assert not session.is_open

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from scraping.errors import PageCrashed, ScrapingError
 from scraping.models import Source
-from scraping.reading.access import SourceAccess, refusal_of
+from scraping.reading.access import SourceAccess, error_in, is_refusal
 from scraping.reading.request_modes import LONGEST_PAUSE_SECONDS, MAX_REASON, LearnedMode, RequestModes
 from scraping.reading.tokens import Tokens
 from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Site
@@ -123,8 +124,8 @@ class TestRefusals:
         ],
     )
     def test_of_a_reading(self, found: Document, code: str | None) -> None:
-        refusal = refusal_of(Reading(REF, DIRECT, NOW, {found.name: found}), {"live"})
-        assert (refusal.error_code if refusal else None) == code
+        error = error_in(Reading(REF, DIRECT, NOW, {found.name: found}), {"live"})
+        assert (error.error_code if error and is_refusal(error) else None) == code
 
 
 class Source403:
@@ -133,15 +134,15 @@ class Source403:
     def __init__(self, *accepted: ReadMode) -> None:
         self.accepted, self.asked = set(accepted), list[ReadMode]()
         self.failure: ScrapingError | None = None  # of requests in a page
+        self.refusal = 403
 
     async def ask(self, _: Any, mode: ReadMode) -> Reading:
         self.asked.append(mode)
         await asyncio.sleep(0)
         if mode is IN_PAGE and self.failure is not None:
             raise self.failure
-        return Reading(
-            REF, mode, NOW, {"live": document(200 if mode in self.accepted else 403)}, bytes_in=10, requests_made=1
-        )
+        found = document(200 if mode in self.accepted else self.refusal)
+        return Reading(REF, mode, NOW, {"live": found}, bytes_in=10, requests_made=1)
 
 
 class Asking:
@@ -155,7 +156,7 @@ class Asking:
         self.new_session()
 
     def new_session(self) -> None:
-        self.session: Any = SimpleNamespace(site=self.site, accepted_modes=set())
+        self.session: Any = SimpleNamespace(site=self.site, session_id=uuid4().hex, accepted_modes=set())
 
     def __call__(self, number: int = 1) -> list[Reading]:
         async def ask() -> list[Reading]:
@@ -193,11 +194,35 @@ class TestLearning:
         assert asking.source.asked.count(IN_PAGE) == 20
         assert learned(modes).pause_seconds == 600
 
-    def test_where_both_are_refused_the_source_is_visited(self, modes: RequestModes) -> None:
+    def test_where_both_are_refused_in_two_sessions_the_source_is_visited(self, modes: RequestModes) -> None:
         asking = Asking(Source403(), modes)
-        (found,) = asking()
-        assert found.documents["live"].status == 403
+        assert {one.documents["live"].status for one in asking(3)} == {403}
+        assert asking.source.asked == [DIRECT] * 3 + [IN_PAGE], "one session is tried once in a page"
+        assert modes.learned("crex") is None, "that may be the session's fault"
+        asking.new_session()
+        asking()
         assert (learned(modes).mode, learned(modes).reason) == (VISIT, REFUSED)
+
+    def test_a_session_that_is_accepted_between_two_refused_ones_ends_the_doubt(self, modes: RequestModes) -> None:
+        asking = Asking(Source403(), modes)
+        for accepted in (set(), {DIRECT}, set[ReadMode]()):
+            asking.source.accepted = accepted
+            asking.new_session()
+            asking()
+        assert modes.learned("crex") is None
+
+    @pytest.mark.parametrize("status", [404, 429, 503])
+    def test_other_errors_teach_nothing(self, modes: RequestModes, clock: Clock, status: int) -> None:
+        asking = Asking(Source403(), modes)
+        asking.source.refusal = status
+        assert asking()[0].documents["live"].status == status
+        assert asking.source.asked == [DIRECT]
+        assert (modes.learned("crex"), asking.session.accepted_modes) == (None, set())
+        modes.refused("crex", accepted=IN_PAGE, reason=REFUSED)
+        clock.wait(600)
+        asking()
+        assert asking.source.asked == [DIRECT]
+        assert learned(modes).mode is IN_PAGE, "nor does a trial that got one"
 
     def test_a_refusal_in_a_session_that_was_accepted_is_about_the_session(self, modes: RequestModes) -> None:
         asking = Asking(Source403(DIRECT, IN_PAGE), modes)
@@ -207,12 +232,14 @@ class TestLearning:
         assert asking.source.asked == [DIRECT]
         assert modes.learned("crex") is None
 
-    def test_a_refusal_in_a_page_of_a_new_session_leads_to_visits(self, modes: RequestModes) -> None:
+    def test_refusals_in_the_pages_of_two_new_sessions_lead_to_visits(self, modes: RequestModes) -> None:
         asking = Asking(Source403(IN_PAGE), modes)
         asking()
         asking.source.accepted.clear()
         asking()
-        assert learned(modes).mode is IN_PAGE, "the session's time may be over"
+        asking.new_session()
+        asking()
+        assert learned(modes).mode is IN_PAGE, "the sessions' time may be over"
         asking.new_session()
         asking()
         assert learned(modes).mode is VISIT
