@@ -120,17 +120,18 @@ class RequestPage:
             self._finish(result)
 
     def _failure(self, error: Exception) -> ScrapingError:
-        """Returns the error of the requests that wait. The page is ours: one that hangs is no fault of the source."""
+        """Returns the error of the requests that wait. The page is ours: none of its faults is one of the source."""
         try:
             failure = translate_error(error, url=self._session.site.base_url)
         except Exception as unknown:  # noqa: BLE001 - raised here, it would reach no request
             return ResourceLost(f"the page for requests failed: {unknown}")
-        return PageCrashed(f"the page for requests hung: {failure}") if isinstance(failure, ReadTimeout) else failure
+        return PageCrashed(f"the page for requests: {failure}") if isinstance(failure, Transient) else failure
 
     async def _opened(self) -> Page:
         """Returns the page, in the current context of the current browser."""
         if self._page is not None and self._is_usable(self._page):
             return self._page
+        self._fail(PageCrashed("the page for requests was lost"))  # nothing would finish those under way
         await self._discard()
         options = self._session.host.options
         address = str(URL(self._session.site.base_url).origin() / "")

@@ -262,6 +262,33 @@ class TestLoss:
 
         browser_worker.run(crash())
 
+    def test_of_the_script_is_no_fault_of_the_source(
+        self, browser_worker: Worker, session: Session, local_site: LocalSite
+    ) -> None:
+        async def reload() -> None:
+            await read(session, local_site)
+            page = session.request_page._page
+            assert page is not None
+            await page.goto("about:blank")
+            with pytest.raises(PageCrashed):
+                await read(session, local_site)
+            assert (await document(session, local_site)).status == 200
+
+        browser_worker.run(reload())
+
+    def test_while_nothing_is_requested_opens_another(
+        self, browser_worker: Worker, session: Session, local_site: LocalSite
+    ) -> None:
+        async def lose() -> None:
+            await read(session, local_site)
+            page = session.request_page._page
+            assert page is not None
+            await page.close()
+            assert (await document(session, local_site)).status == 200
+            assert session.page_count == 1
+
+        browser_worker.run(lose())
+
     def test_of_the_context_after_a_visit_that_timed_out_moves_the_page(
         self, browser_worker: Worker, session: Session, local_site: LocalSite
     ) -> None:
