@@ -181,7 +181,7 @@ def figures_of(bench: str) -> str:
     """Returns a table of the figures, time and machine of the measurement, and the picture if there is one."""
     file = results.FOLDER / f"{bench}.json"
     if not file.exists():
-        return f"\nNot measured yet: `make bench BENCH={bench}`.\n\n"
+        return f"\nNot measured yet: `make bench BENCH={bench.partition('-')[0]}`.\n\n"
     result = json.loads(file.read_text(encoding="utf-8"))
     rows = [(one, _value(result, one.path)) for one in FIGURES[bench]]
     table = [f"| {one.what} | {_number(value)} {one.unit} | {one.target} |" for one, value in rows if value is not None]
