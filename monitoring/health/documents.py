@@ -252,6 +252,8 @@ def _sources(stats: dict[str, SourceStats]) -> list[dict[str, Any]]:
                 "requests_blocked": own.cost.requests_blocked,
                 "reads": own.reads,
                 "matches_by_read_mode": own.matches_by_read_mode,
+                "request_mode": own.request_mode,
+                "request_mode_reason": own.request_mode_reason,
                 "budget_used_ratio": own.budget_used_ratio,
                 "integrity_score": own.integrity_score,
             }

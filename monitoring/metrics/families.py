@@ -263,6 +263,11 @@ def _sources(evaluation: Evaluation) -> Iterator[Metric]:
     yield counter("scraper_reads", "Readings by read mode.", reads, "source", "mode")
     modes = [(key, mode, number) for key, one in stats for mode, number in one.matches_by_read_mode.items()]
     yield gauge("scraper_matches_by_read_mode", "Watched matches by read mode.", modes, "source", "mode")
+    learned = [
+        (key, one.request_mode, one.request_mode_reason.partition(":")[0], 1) for key, one in stats if one.request_mode
+    ]
+    text = "How a source that refuses direct requests is read instead, and the error that taught it."
+    yield gauge("scraper_source_request_mode", text, learned, "source", "mode", "reason")
     used = [(key, one.budget_used_ratio) for key, one in stats if one.budget_used_ratio is not None]
     yield gauge("scraper_budget_used_ratio", "Used share of a source's daily traffic budget.", used, "source")
     scores = [(key, one.integrity_score) for key, one in stats if one.integrity_score is not None]

@@ -73,7 +73,10 @@ def _budget(row: SourceDay) -> str:
 
 @admin.register(SourceDay)
 class SourceDayAdmin(HistoryAdmin):
-    counters = ("megabytes", "budget", "requests", "requests_blocked", "visits", "direct_reads", "attached_reads")
+    counters = (
+        "megabytes", "budget", "requests", "requests_blocked", "visits", "direct_reads", "in_page_reads",
+        "attached_reads",
+    )  # fmt: skip
     list_display = ("shown_day", "source", *counters)
     list_display_links = ("shown_day",)
     list_filter = ("source",)

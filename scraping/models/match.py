@@ -193,7 +193,9 @@ class MatchRef(models.Model):
         null=True, blank=True, help_text="Since when it is watched only because another source gives no data."
     )
 
-    read_mode = models.CharField(max_length=10, blank=True, help_text="How it was read last: direct, attached, visit.")
+    read_mode = models.CharField(
+        max_length=10, blank=True, help_text="How it was read last: direct, in_page, attached or visit."
+    )
     read_mode_reason = models.CharField(max_length=200, blank=True)
     read_mode_since = models.DateTimeField(null=True, blank=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,9 @@ from scraping.browser.health import LaunchCause
 from scraping.browser.session import SessionRecord
 from scraping.browser.sessions import Sessions
 from scraping.models import CommandKind, ProxySession, Source, WorkerCommand
+from scraping.reading.request_modes import LearnedMode, RequestModes
 from scraping.reading.tokens import Tokens
+from scraping.readings import ReadMode
 from scraping.recovery import worker_commands
 from scraping.signals import disk_ran_short, disk_recovered, token_found, token_lost
 from victoryline.lib import files
@@ -28,8 +30,12 @@ TOKEN_DEGRADED_SECONDS = 300.0  # without a token; its source then counts as deg
 TOKEN_SIGNAL_EVERY = timedelta(seconds=20)
 SESSION_ROWS_EVERY = timedelta(seconds=15)  # of active sessions; ended ones are written with the next heartbeat
 REASON_LENGTH = 200
+OnLoop = Callable[[Callable[[], None]], object]
 FIXED = ("session_id", "proxy_hash", "geo", "created_at")
 CHANGING = ("last_used_at", "ended_at", "successes", "failures", "bytes_in", "quarantined_until")
+# The fields of LearnedMode.
+MODE_COLUMNS = ("request_mode", "request_mode_reason", "request_mode_since", "direct_again_at", "direct_pause_seconds")
+NOTHING_LEARNED = ("", "", None, None, None)
 LONGEST_COMMAND_SECONDS = 50.0  # then it has failed; the scheduler closes it a little later by itself
 
 
@@ -151,7 +157,21 @@ def write_sessions(records: list[SessionRecord], *, worker_id: str) -> int:
     return len(rows)
 
 
-OnLoop = Callable[[Callable[[], None]], object]
+class RequestModeRows:
+    """Writes what the worker has learned about request modes, and takes over what others have. Their only writer."""
+
+    def __init__(self, modes: RequestModes, *, on_loop: OnLoop) -> None:
+        self._modes = modes
+        self._on_loop = on_loop
+
+    def sync(self) -> None:
+        changes = self._modes.changes()
+        for key, learned in changes.items():
+            values = NOTHING_LEARNED if learned is None else astuple(learned)
+            Source.objects.filter(key=key).update(**dict(zip(MODE_COLUMNS, values, strict=True)))
+        rows = Source.objects.exclude(request_mode="").values_list("key", *MODE_COLUMNS)
+        stored = {key: LearnedMode(ReadMode(mode), *others) for key, mode, *others in rows}
+        self._on_loop(partial(self._modes.restore, stored, written=changes))
 
 
 class CommandRunner:

@@ -256,6 +256,13 @@ class TestCommand:
         assert "nothing to watch" in self.shown("--once")
         assert "1 match" in self.shown("--once", "--all")
 
+    def test_names_sources_that_refuse_direct_requests(self) -> None:
+        learned = {"request_mode_since": later(0), "direct_again_at": later(600), "direct_pause_seconds": 600}
+        make_source("espn", request_mode="in_page", request_mode_reason="blocked: live answered 403", **learned)
+        second = self.shown("--once").splitlines()[1]
+        assert second.startswith("espn: in_page since ")
+        assert f"direct again at {later(600):%d %b %H:%M:%S} UTC (blocked: live answered 403)" in second
+
     def test_lists_paused_matches(self) -> None:
         ref = make_ref()
         now = timezone.now()
