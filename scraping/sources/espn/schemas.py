@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from scraping.sources import parsing
-from scraping.sources.parsing import Response, nested, readable_rows
+from scraping.sources.parsing import Response, nested
 
 SUMMARY, PLAYS, ROSTERS = "espn.summary.v1", "espn.plays.v1", "espn.rosters.v1"
 Overs = Annotated[float, Field(ge=0, le=999)]  # in cricket's notation: 14.4
@@ -44,7 +44,7 @@ class Linescore(Response):
     description: str | None = None  # "all out", "declared"
     score: str | None = None  # "421/5d"
     target: int | None = None
-    falls: Annotated[list[Fall], readable_rows(Fall, "linescores[].fow")] | None = Field(default=None, alias="fow")
+    falls: list[Fall] | None = Field(default=None, alias="fow")
 
 
 class TeamName(Response):

@@ -12,10 +12,11 @@ from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.sources import football, parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.espn import site
 from scraping.sources.espn.soccer_match import events_of, goals_of, state_of
 from scraping.sources.espn.soccer_schemas import (
-    LISTS,
+    EVENT_LISTS,
     SOCCER,
     Detail,
     SoccerEvent,
@@ -60,7 +61,7 @@ class EspnSoccerAdapter(Adapter):
         events = events_of(event, key_events or ())
         has_events = key_events is not None or event.competitions[0].details is not None
         is_partial = "header" in parsing.mapping(data) and key_events is None  # its details lack most kinds
-        is_whole = has_events and not is_partial and not any(map(parsing.has_noted, LISTS))
+        is_whole = has_events and not is_partial and not any(map(is_broken, EVENT_LISTS))
         scoring = [one.detail.get("team") for one in events if one.kind in football.GOALS]
         return self.payload(
             reading,

@@ -11,7 +11,7 @@ from scraping.errors import PayloadRejected
 from scraping.payloads import Phase, Status
 from scraping.sources import parsing
 from scraping.sources.espn.schemas import Contender
-from scraping.sources.parsing import Response, nested, note_unrecognized, readable_rows
+from scraping.sources.parsing import Response, nested, note_unrecognized
 
 SOCCER = "espn.soccer.v1"
 WALKOVER = "WALKOVER"  # its state is "post", it may not be completed, and its score says nothing
@@ -120,9 +120,7 @@ class Detail(Response):
         return (999, 0) if found is None or self.shootout else (int(found[1]), int(found[2] or 0))
 
 
-LISTS = ("details[]", "keyEvents[]")
-Details = Annotated[list[Detail], readable_rows(Detail, "details")]
-KeyEvents = Annotated[list[Detail], readable_rows(Detail, "keyEvents")]
+EVENT_LISTS = ("details", "keyEvents")
 
 
 class SoccerVenue(Response):
@@ -133,7 +131,7 @@ class SoccerVenue(Response):
 class SoccerCompetition(Response):
     date: str | None = None
     competitors: Annotated[list[SoccerCompetitor], Field(min_length=2, max_length=2)]
-    details: Details | None = None  # in a summary goals, red cards and kicks only
+    details: list[Detail] | None = None  # in a summary goals, red cards and kicks only
     venue: SoccerVenue | None = None
     status: SoccerStatus | None = None
 
@@ -157,7 +155,7 @@ class SoccerHeader(SoccerEvent):
 
 class SoccerSummary(Response):
     header: SoccerHeader
-    key_events: KeyEvents | None = Field(default=None, alias="keyEvents")
+    key_events: list[Detail] | None = Field(default=None, alias="keyEvents")
     venue: SoccerVenue | None = nested("gameInfo", "venue")
 
 

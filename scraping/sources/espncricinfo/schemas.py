@@ -10,7 +10,7 @@ from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
-from scraping.sources.parsing import Response, nested, readable_rows
+from scraping.sources.parsing import Response, nested
 
 MATCH, SCORECARD, COMMENTARY = "espncricinfo.match.v1", "espncricinfo.scorecard.v1", "espncricinfo.commentary.v1"
 LIST = "espncricinfo.list.v1"
@@ -184,9 +184,7 @@ class Inning(Response):
     batsmen: list[Batsman] | None = Field(default=None, alias="inningBatsmen")
     bowlers: list[Bowler] | None = Field(default=None, alias="inningBowlers")
     over_list: list[Over] | None = Field(default=None, alias="inningOvers")
-    falls: Annotated[list[Fall], readable_rows(Fall, "inningFallOfWickets")] | None = Field(
-        default=None, alias="inningFallOfWickets"
-    )
+    falls: list[Fall] | None = Field(default=None, alias="inningFallOfWickets")
 
     @property
     def per_over(self) -> int:
