@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import takewhile
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -30,7 +29,7 @@ Invalid = tuple[Place, str]  # where, and what is expected there
 _noted: ContextVar[Counter[tuple[str, str]] | None] = ContextVar("broken_parts", default=None)
 
 
-class NeededPartBroken(Exception):
+class NeededPartError(Exception):
     """Something needed is invalid. `invalid`: each such value with its place."""
 
     def __init__(self, invalid: Sequence[Invalid]) -> None:
@@ -41,7 +40,7 @@ class NeededPartBroken(Exception):
 def read_without(
     validate: Callable[[Any], T], data: Any, error: ValidationError, *, needed: Collection[str], path: str = ""
 ) -> T:
-    """Returns the valid rest of a response and notes what is left out; raises NeededPartBroken.
+    """Returns the valid rest of a response and notes what is left out; raises NeededPartError.
 
     `error`: of the whole response, which is not changed. `path`: the place of `data` in the response.
     """
@@ -51,7 +50,7 @@ def read_without(
     for _ in range(MAX_PASSES):
         for _, place, _ in invalid:
             if not place or _is_needed(place, needed):
-                raise NeededPartBroken(_under(place, first) or [(one, said) for one, _, said in invalid])
+                raise NeededPartError(_under(place, first) or [(one, said) for one, _, said in invalid])
         found.update((_general(stated), said) for stated, _, said in invalid if not _is_consequence(stated, removed))
         removed |= {_general(place) for _, place, _ in invalid}
         data = _without(data, {place for _, place, _ in invalid})
@@ -63,7 +62,7 @@ def read_without(
         for (place, said), count in found.items():
             note(".".join(filter(None, (path, path_of(place)))), said, count)
         return valid
-    raise NeededPartBroken([(stated, said) for stated, _, said in first])
+    raise NeededPartError([(stated, said) for stated, _, said in first])
 
 
 def _invalid_in(data: Any, error: ValidationError) -> list[tuple[Place, Place, str]]:
@@ -73,7 +72,7 @@ def _invalid_in(data: Any, error: ValidationError) -> list[tuple[Place, Place, s
         location = one["loc"]
         existing = _existing(data, location)
         if one["type"] == "missing":
-            stated, place = location, tuple(takewhile(lambda part: part is not None, existing[:-1]))
+            stated, place = location, location[: (*existing[:-1], None).index(None)]
         else:
             last = max((number for number, part in enumerate(existing, start=1) if part is not None), default=0)
             stated, place = location[:last], tuple(part for part in existing if part is not None)

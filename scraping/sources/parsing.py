@@ -34,7 +34,7 @@ from scraping.errors import (
 from scraping.payloads import BrokenPart, DiscoveredMatch, Innings, Parsed, UnrecognizedValue
 from scraping.readings import Document, Reading
 from scraping.sources import broken_parts
-from scraping.sources.broken_parts import NeededPartBroken
+from scraping.sources.broken_parts import NeededPartError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TAG = re.compile(r"<[^>]*>")
@@ -151,7 +151,7 @@ def validated(
     except ValidationError as error:
         try:
             return cast("T", broken_parts.read_without(validate, data, error, needed=needed, path=path))
-        except NeededPartBroken as broken:
+        except NeededPartError as broken:
             places = [((path, *place) if path else place, said) for place, said in broken.invalid[:5]]
         message = f"{schema}: {'; '.join(f'{path_of(place)} ({said.lower()})' for place, said in places)}"
         paths = ", ".join(path_of(place) for place, _ in places)
