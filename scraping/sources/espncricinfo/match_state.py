@@ -105,7 +105,7 @@ def team_of(team: schemas.Team) -> Team:
     return Team(name=parsing.text(team.long_name, 120), short_name=parsing.text(team.abbreviation, 24))
 
 
-def side_in(match: schemas.Match, team: schemas.Team) -> Side | None:
+def side_in(match: schemas.Match, team: schemas.TeamReference) -> Side | None:
     """Returns the side of a team by the site's internal number, else by its public one; None for a third team."""
     for name, side in zip(SIDES, match.teams, strict=True):
         if None not in (side.team.id, team.id):
@@ -124,8 +124,9 @@ def _innings(match: schemas.Match, played: PlayedInnings) -> tuple[Innings, ...]
     for number, inning in played.by_number.items():
         side = side_in(match, inning.team)
         if side is None:
-            stated = f"{inning.team.id} ({inning.team.long_name[:60]})"
-            raise SchemaBreak(f"{schemas.MATCH}: content.innings[].team {stated} is none of the match's two")
+            stated = f"{inning.team.id} ({inning.team.object_id})"
+            message = f"{schemas.MATCH}: content.innings[].team.id is {stated}, none of the match's two"
+            raise SchemaBreak(message, selector="content.innings[].team.id")
         own = printed[side].pop(0).strip() if printed[side] else ""
         total = _TOTAL.match(own)
         is_super_over = number > played.regular

@@ -26,9 +26,14 @@ Count = Annotated[int, Field(ge=0, le=100_000)]
 Number = Annotated[int, Field(ge=0, le=10**15)]
 
 
-class Team(Response):
+class TeamReference(Response):
+    """One of the match's two teams, where it is enough to know which."""
+
     id: Number | None = None
     object_id: Number | None = Field(default=None, alias="objectId")
+
+
+class Team(TeamReference):
     long_name: str = Field(alias="longName")
     abbreviation: str | None = None
 
@@ -90,7 +95,7 @@ class SquadPlayer(Response):
 
 class Squad(Response):
     type: str | None = None  # PLAYING
-    team: Team
+    team: TeamReference
     players: list[SquadPlayer] | None = None
 
 
@@ -180,7 +185,7 @@ class Over(Response):
 
 class Inning(Response):
     number: Count = Field(alias="inningNumber")
-    team: Team
+    team: TeamReference
     is_batted: bool | None = Field(default=None, alias="isBatted")
     is_current: bool | None = Field(default=None, alias="isCurrent")
     runs: Count | None
