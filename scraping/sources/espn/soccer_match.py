@@ -16,6 +16,7 @@ from scraping.sources.espn.soccer_schemas import (
     Detail,
     SoccerCompetitor,
     SoccerEvent,
+    SoccerStatus,
     SoccerVenue,
     minute_of,
     status_and_phase,
@@ -60,11 +61,12 @@ def state_of(
     status, phase = status_and_phase(stated)
     has_begun = status in (Status.LIVE, Status.COMPLETED)
     teams = Teams(team_a=team_of(sides["team_a"]), team_b=team_of(sides["team_b"]))
-    score = Score(**{side: _side_score(one) for side, one in sides.items()}) if has_begun else Score()
+    score = Score(**{side: _side_score(one, stated) for side, one in sides.items()}) if has_begun else Score()
     result = parsing.plain(stated.detail, 60) or "Abandoned" if status is Status.ABANDONED else ""
     if status is Status.COMPLETED:
         winner = next((team_of(one).name for one in sides.values() if is_true(one.winner)), None)
-        result = football.result_of(score, winner)
+        is_level = stated.is_awarded and score.team_a.goals == score.team_b.goals
+        result = _award_of(stated, winner) if is_level else football.result_of(score, winner)
     metadata = {"series": series, "season": str(event.year or "")}
     return MatchState(
         sport=Sport.FOOTBALL,
@@ -82,11 +84,17 @@ def state_of(
     )
 
 
-def _side_score(competitor: SoccerCompetitor) -> SideScore:
-    """Returns goals and penalties, which the source keeps apart."""
+def _award_of(stated: SoccerStatus, winner: str | None) -> str:
+    name = stated.name.lower()
+    return f"{winner} won ({name})" if winner else parsing.plain(stated.detail, 60) or name.capitalize()
+
+
+def _side_score(competitor: SoccerCompetitor, stated: SoccerStatus) -> SideScore:
+    """Returns goals and penalties, which the source keeps apart. Only an awarded match may have none."""
     goals = parsing.integer(competitor.score)
-    if goals is None:
-        raise SchemaBreak(f"{SOCCER}: competitors[].score is no number: {str(competitor.score)[:40]!r}")
+    if goals is None and not (stated.is_awarded and not competitor.score):
+        path = "competitions[].competitors[].score"
+        raise SchemaBreak(f"{SOCCER}: {path} is no number: {str(competitor.score)[:40]!r}", selector=path)
     return SideScore(goals=goals, penalties=parsing.integer(competitor.shootout_score))
 
 
