@@ -99,7 +99,7 @@ def _manner(out: Dismissal, player: str) -> str:
     text = parsing.plain(out.text, 200)
     for stated in (player, out.batsman_full, out.batsman_name, out.batsman_short):
         name = parsing.plain(stated)
-        if name and re.match(rf"{re.escape(name)}[:,\s]", text, re.IGNORECASE):
+        if name and re.match(rf"{re.escape(name)}(?:[:,\s]|$)", text, re.IGNORECASE):
             text = text[len(name) :].strip(":, ")
     return text or parsing.plain(out.type, 60)
 
