@@ -185,6 +185,7 @@ def _own_league(event: Mapping[str, Any], group: Mapping[str, Any], names: Mappi
     """Returns number and name of the match's own league: it may be listed under that of another series too."""
     own = parsing.mapping(event.get("league")) or next(iter(parsing.rows(event.get("leagues"))), {})
     in_uid = _LEAGUE_IN_UID.search(parsing.text(event.get("uid")))
-    number = parsing.text(own.get("id") or event.get("leagueId"), 20) or (in_uid[1] if in_uid else "")
+    stated = own.get("id") or event.get("leagueId") or event.get("league")
+    number = parsing.text(stated, 20) or (in_uid[1] if in_uid else "")
     number = number or parsing.text(group.get("id"), 20)
     return number, parsing.plain(own.get("name"), 200) or names.get(number, "")

@@ -10,9 +10,9 @@ from scraping.sources.parsing import Response, nested
 
 SUMMARY, PLAYS, ROSTERS = "espn.summary.v1", "espn.plays.v1", "espn.rosters.v1"
 # Neither they nor a row of them can be left out of a summary; rows of linescores are checked by summary.innings_of.
-SUMMARY_NEEDS = frozenset({"competitions", "competitors", "status"}) | {
-    f"linescores.{name}" for name in ("period", "isBatting", "runs", "wickets", "overs")
-}
+ROSTERS_NEED = frozenset({"competitions", "competitors"})
+_IN_LINESCORES = ("period", "isBatting", "runs", "wickets", "overs")
+SUMMARY_NEEDS = ROSTERS_NEED | {"status", *(f"linescores.{name}" for name in _IN_LINESCORES)}
 Overs = Annotated[float, Field(ge=0, le=999)]  # in cricket's notation: 14.4
 
 
@@ -128,10 +128,20 @@ class Roster(Response):
     roster: list[RosterEntry] | None = None
 
 
-class Rosters(Response):
-    """Validated apart from the score, so that a changed roster does not affect the score."""
+class RosterCompetition(Response):
+    date: str | None = None
+    competitors: Annotated[list[Contender], Field(min_length=2, max_length=2)]
 
-    header: Header
+
+class RosterHeader(Response):
+    id: Label
+    competitions: Annotated[list[RosterCompetition], Field(min_length=1)]
+
+
+class Rosters(Response):
+    """Validated apart from the score, so that neither affects the other."""
+
+    header: RosterHeader
     rosters: list[Roster] | None = None
 
 

@@ -26,6 +26,7 @@ from scraping.sources import broken_parts, cricket, parsing
 from scraping.sources.broken_parts import is_broken
 from scraping.sources.espn.schemas import (
     ROSTERS,
+    ROSTERS_NEED,
     SUMMARY,
     SUMMARY_NEEDS,
     Competition,
@@ -97,16 +98,16 @@ def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
         current_innings=innings[-1].number if innings else None,
         toss=next(filter(None, tosses), None),
         venue=parsing.plain(response.venue or competition.venue, 300),
-        start_time=_start_of(competition),
+        start_time=_start_of(competition.date),
         last_event=cricket.last_event_of(events),
         result=parsing.text(ending, 500) if phase is Phase.FINISHED else "",
         metadata={name: value for name, value in metadata.items() if value},
     )
 
 
-def _start_of(competition: Competition) -> datetime | None:
-    start = parsing.iso_moment(competition.date)
-    if start is None and competition.date is not None:
+def _start_of(date: str | None) -> datetime | None:
+    start = parsing.iso_moment(date)
+    if start is None and date is not None:
         broken_parts.note("header.competitions[].date", "Input should be a time")
     return start
 
@@ -235,7 +236,7 @@ def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tu
 
     Concussion substitutes may be marked as starters too.
     """
-    response = validated(Rosters, data, schema=ROSTERS, url=url, needed=SUMMARY_NEEDS)
+    response = validated(Rosters, data, schema=ROSTERS, url=url, needed=ROSTERS_NEED)
     parsing.refuse_another("the rosters are", response.header.id, wanted_id, url)
     competition = response.header.competitions[0]
     sides = {one.team.id: side for side, one in sides_of(competition.competitors, _COMPETITORS).items()}
@@ -248,7 +249,7 @@ def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tu
         players = tuple({entry.player_id: _player(entry) for entry in roster.roster}.values())
         is_confirmed = sum(player.is_starter for player in players) >= STARTERS
         found.append(Lineup(side=sides[roster.team_id], is_confirmed=is_confirmed, players=players))
-    return _start_of(competition), tuple(found)
+    return _start_of(competition.date), tuple(found)
 
 
 def _player(entry: RosterEntry) -> LineupPlayer:

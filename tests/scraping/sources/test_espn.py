@@ -351,6 +351,13 @@ class TestLineups:
         assert "rosters[].roster[].athlete.id" in {one.path for one in found.integrity.broken_parts}
         assert self.read({**espn.summary(), "rosters": None}).lineups == ()
 
+    def test_do_not_depend_on_status_and_score(self) -> None:
+        answer = espn.summary(status=None)
+        answer["header"]["competitions"][0]["competitors"][0].update(linescores=5, score={})
+        found = self.read(answer)
+        assert len(found.lineups) == 2
+        assert [one.path for one in found.integrity.broken_parts] == ["header.competitions[].competitors[].score"]
+
     def test_of_another_match_are_refused(self) -> None:
         with pytest.raises(PayloadRejected, match="team 99"):
             self.read({**espn.summary(), "rosters": [espn.roster("99", 1)]})
@@ -379,6 +386,7 @@ class TestLists:
         ("own", "series"),
         [
             ({"leagueId": "8100"}, ""),
+            ({"league": 8100}, ""),
             ({"uid": "s:200~l:8100~e:1500001"}, ""),
             ({"league": {"id": "8100", "name": "Lantern Cup"}}, "Lantern Cup"),
             ({"leagues": [{"id": "8100", "name": "Lantern Cup"}]}, "Lantern Cup"),
