@@ -109,14 +109,17 @@ def _over(play: Play) -> tuple[int, int]:
 
 
 def _indexes(ordered: Sequence[Play]) -> list[int | None]:
-    """Returns the position of each delivery within its over, counted where the stated positions repeat."""
+    """Returns the position of each delivery within its over, counted where the stated positions repeat.
+
+    Where a play has been left out they cannot be counted.
+    """
     stated = [_stated_index(play) for play in ordered]
     counts = Counter((_over(play), index) for play, index in zip(ordered, stated, strict=True))
     doubtful = {over for (over, index), count in counts.items() if count > 1 or index is None}
     is_start = bool(ordered) and ordered[0].over.ball <= 1 and _over(ordered[0]) == (1, 1)
     counted = event_keys.indexes(map(_over, ordered), begins_with_the_over=is_start)
     return [
-        by_count if _over(play) in doubtful else by_statement
+        by_statement if _over(play) not in doubtful else None if is_broken("items") else by_count
         for play, by_statement, by_count in zip(ordered, stated, counted, strict=True)
     ]
 

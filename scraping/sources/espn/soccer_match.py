@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent, MatchState, Score, Side, SideScore, Sport, Status, Teams
 from scraping.sources import football, parsing
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.espn.schemas import is_true
 from scraping.sources.espn.site import sides_of, team_of
 from scraping.sources.espn.soccer_schemas import (
+    EVENT_LISTS,
     SOCCER,
     Detail,
     SoccerCompetitor,
@@ -111,6 +113,7 @@ def events_of(event: SoccerEvent, key_events: Sequence[Detail] = ()) -> tuple[Ev
         flipped = [(one, kind, _OTHER_SIDE[side] if kind == "own_goal" else side) for one, kind, side in listed]
         if _goals_in(flipped) == goals_of(event):
             listed = flipped  # this list gives an own goal to the side of the player who scored it
+    unnumbered = _unnumbered(event, listed)
     counts: Counter[tuple[str, str]] = Counter()
     ids: Counter[str] = Counter()
     slots: set[str] = set()
@@ -119,7 +122,9 @@ def events_of(event: SoccerEvent, key_events: Sequence[Detail] = ()) -> tuple[Ev
         group = _group(kind)
         counts[group, side] += 1
         player, player_out, *_ = [*_names(detail), "", ""]
-        slot = football.slot_of(kind, side, counts[group, side], player=player, player_out=player_out)
+        number = counts[group, side]
+        slot = football.slot_of(kind, side, number, player=player, player_out=player_out)
+        slot = "" if group in unnumbered else slot
         identity = _id(detail, kind)
         ids[identity] += 1
         unique = identity if ids[identity] == 1 else f"{identity}:{ids[identity]}"
@@ -127,6 +132,13 @@ def events_of(event: SoccerEvent, key_events: Sequence[Detail] = ()) -> tuple[Ev
         found.append(_event_of(detail, kind, side, "" if slot in slots else slot, unique))
         slots.add(slot)
     return tuple(reversed(found))
+
+
+def _unnumbered(event: SoccerEvent, listed: Listed) -> set[str]:
+    """Returns the groups that cannot be numbered, because a row before may have been left out."""
+    if not any(map(is_broken, EVENT_LISTS)):
+        return set()
+    return {"kick"} if _goals_in(listed) == goals_of(event) else {"kick", "goal"}
 
 
 def _judged(detail: Detail, sides: Mapping[str, str]) -> tuple[Detail, str, str]:

@@ -94,7 +94,8 @@ def _with_afterwards(listed: list[Delivery]) -> list[Delivery]:
             balls.append(one)
         else:
             wickets = row.ball.inning_wickets or one.ball.inning_wickets
-            ball = one.ball.model_copy(update={"inning_wickets": wickets})
+            over_end = one.ball.over_end or row.ball.over_end
+            ball = one.ball.model_copy(update={"inning_wickets": wickets, "over_end": over_end})
             balls.append(replace(one, ball=ball, afterwards=row.ball))
     joined = {one.afterwards.id for one in balls if one.afterwards is not None}
     return [one for one in balls if one.ball.id not in joined]

@@ -229,6 +229,11 @@ class TestPartsThatCannotBeRead:
         expected = [f"commentary.items[].{field}"] if field else []
         assert [one.path for one in payload.integrity.broken_parts] == expected
 
+    def test_places_that_repeat_are_not_counted_without_a_play(self) -> None:
+        same = [espn.play(place, 0, 1, in_over={"unique": 0.01}) for place in (1, 2, 3)]
+        assert [event.slot for event in balls(*same)] == [event_keys.ball(1, 0, index) for index in (1, 2, 3)]
+        assert [event.slot for event in balls(same[0], same[1] | {"scoreValue": None}, same[2])] == ["", ""]
+
     def test_a_wicket_without_the_score_after_it_has_no_number(self) -> None:
         found = balls(espn.play(1, dismissal=espn.out(), innings=None))
         assert [(event.kind, event.slot) for event in found] == [

@@ -332,6 +332,15 @@ class TestSummary:
         assert [one.path for one in keys.integrity.broken_parts] == ["keyEvents[]"]
 
     @pytest.mark.requirement("FS-2")
+    def test_goals_and_kicks_have_no_number_where_one_of_them_is_left_out(self) -> None:
+        kick = espn.detail(shootout=True, scoringPlay=True)
+        details = [None, espn.detail(minute="50'", scoringPlay=True), kick, espn.detail("Yellow Card", **YELLOW)]
+        slots = {event.kind: event.slot for event in of(espn.soccer_event(("2", "0"), details)).events}
+        assert (slots["goal"], slots["shootout_goal"], slots["yellow_card"][:9]) == ("", "", "c:team_a:")
+        slots = {event.kind: event.slot for event in of(espn.soccer_event(("1", "0"), details)).events}
+        assert (slots["goal"], slots["shootout_goal"]) == ("g:team_a:1", "")
+
+    @pytest.mark.requirement("FS-2")
     def test_lists_that_are_none_cost_the_events_only(self) -> None:
         payload = self.read({}, {})
         assert (payload.state.score.team_a.goals, payload.events, payload.lacks_events) == (1, (), True)
