@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from django.db import Error
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Concat
 
 from scraping.configuration import policies
 from scraping.errors import ERROR_RULES, ErrorClass
@@ -70,18 +71,19 @@ class LiveMatch:
     """A match to watch; `age_seconds` since it was last read, or since its discovery if it never was."""
 
     match_id: int
-    title: str
+    key: str  # its public key: reasons are public, and titles are match data
     age_seconds: float
 
     def __str__(self) -> str:
-        return f"{self.title or f'match {self.match_id}'} is {self.age_seconds:.0f} s old"
+        return f"{self.key} is {self.age_seconds:.0f} s old"
 
 
 def live_matches(now: datetime) -> list[LiveMatch]:
-    rows = matches_to_watch().values_list("pk", "title", "last_scraper_update", "created_at")
+    refs = MatchRef.objects.filter(match=OuterRef("pk")).order_by("-source__precedence_weight", "pk")
+    key = Subquery(refs.values(key=Concat("source__key", Value("_"), "source_event_id"))[:1])
+    rows = matches_to_watch().values_list("pk", key, "last_scraper_update", "created_at")
     return [
-        LiveMatch(pk, title, max(0.0, (now - (updated or created)).total_seconds()))
-        for pk, title, updated, created in rows
+        LiveMatch(pk, key, max(0.0, (now - (updated or created)).total_seconds())) for pk, key, updated, created in rows
     ]
 
 

@@ -15,7 +15,6 @@ from django.db.models import Count
 
 from monitoring import audit
 from monitoring.access import count_groups
-from monitoring.alerts import alert_keys
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.match_cards import card
 from monitoring.health.scrapers import WatchedScraper, health_of
@@ -173,12 +172,8 @@ def _status(evaluation: Evaluation) -> dict[str, Any]:
         "workers": [_worker(number, worker, now) for number, worker in enumerate(evaluation.workers, start=1)],
         "sources": _sources(evaluation.sources),
         "alerts": [
-            {
-                "severity": alert.severity,
-                "summary": alert_keys.public_text(alert.key, alert.summary),
-                "opened_at": as_utc_iso(alert.opened_at),
-            }
-            for alert in evaluation.alerts[:MAX_ALERTS]
+            {"severity": alert.severity, "summary": text, "opened_at": as_utc_iso(alert.opened_at)}
+            for alert, text in zip(evaluation.alerts[:MAX_ALERTS], evaluation.alert_texts, strict=False)
         ],
         "audit_entries": [_action(entry) for entry in AuditEntry.objects.order_by("-timestamp")[:AUDIT_ENTRIES]],
         "config_snapshot": {name: getattr(settings.CONFIG, name) for name in SHOWN_CONFIG},

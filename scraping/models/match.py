@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -156,7 +157,7 @@ class Match(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.title or f"match {self.pk}"
+        return self.title or self.key
 
     @property
     def key(self) -> str:
@@ -272,6 +273,12 @@ class MatchRef(models.Model):
 
 def match_key(match_id: int) -> str:
     """Returns the public name of a match, as logs, errors and health rows have it; its number without any source."""
-    refs = MatchRef.objects.filter(match=match_id).order_by("-source__precedence_weight", "pk")
-    found = refs.values_list("source__key", "source_event_id").first()
-    return "_".join(found) if found else str(match_id)
+    return match_keys([match_id])[match_id]
+
+
+def match_keys(match_ids: Iterable[int]) -> dict[int, str]:
+    """Returns the public names of matches: their keys at the sources of the highest precedence; one query."""
+    names = {pk: str(pk) for pk in match_ids}
+    refs = MatchRef.objects.filter(match__in=names).order_by("source__precedence_weight", "-pk")
+    found = refs.values_list("match_id", "source__key", "source_event_id")
+    return names | {pk: f"{source}_{event_id}" for pk, source, event_id in found}
