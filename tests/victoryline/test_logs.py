@@ -68,8 +68,9 @@ class TestLine:
             raise ValueError("no such over")
         except ValueError:
             logger.exception("Parsing failed")
-        assert (lines[0]["error_type"], lines[0]["error_message"]) == ("ValueError", "no such over")
+        assert (lines[0]["exception_type"], lines[0]["error_message"]) == ("ValueError", "no such over")
         assert "test_logs.py" in str(lines[0]["stack_trace"])
+        assert "error_type" not in lines[0]  # one of five words, which only the journal gives
 
     def test_a_value_json_does_not_know_is_no_reason_to_fail(self, written):
         logger, lines = written
@@ -94,6 +95,15 @@ class TestMatchId:
                     if not re.search(r"\b(main_)?key\b|match_key\(|shown|line\.get", shown):
                         numbers.append(f"{file.relative_to(PROJECT_ROOT)}:{node.lineno} {shown}")
         assert numbers == []
+
+
+def test_error_type_is_never_the_name_of_a_class():
+    files = [
+        file
+        for app in ("scraping", "monitoring", "apiauth", "victoryline")
+        for file in PROJECT_ROOT.glob(f"{app}/**/*.py")
+    ]
+    assert [file.name for file in files if re.search(r'"error_type"[:,].*__name__', file.read_text())] == []
 
 
 @pytest.mark.requirement("FS-5")
