@@ -169,6 +169,12 @@ def lineups_of(match_id: int) -> list[Lineup]:
     return list(rows.order_by("-snapshot_type", "-source__precedence_weight", "source__key", "side"))
 
 
+def readings_of(match_id: int) -> list[MatchRef]:
+    """Returns the references that were read, the most trusted source first."""
+    rows = MatchRef.objects.filter(match=match_id, captured_at__isnull=False).select_related("source")
+    return list(rows.order_by("-source__precedence_weight", "pk"))
+
+
 def conflicts_of(match_id: int, *, is_open_only: bool) -> list[Conflict]:
     rows = Conflict.objects.filter(match=match_id)
     if is_open_only:

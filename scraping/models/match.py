@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -248,18 +247,6 @@ class MatchRef(models.Model):
     def key(self) -> str:
         """The public name of the match at this source: crex_13KM."""
         return f"{self.source.key}_{self.source_event_id}"
-
-    @property
-    def envelope(self) -> dict[str, Any]:
-        """The latest reading of this source, with its version and its integrity (FS-8)."""
-        return {
-            "source": self.source.key,
-            "schema_version": self.payload_schema,
-            "captured_at": self.captured_at.isoformat() if self.captured_at else None,
-            "source_event_id": self.source_event_id,
-            "normalized": self.payload,
-            "integrity": self.integrity,
-        }
 
     @property
     def planned_at(self) -> datetime | None:
