@@ -208,14 +208,9 @@ class Evaluation:
 
     @cached_property
     def alerts(self) -> list[Alert]:
-        """Open alerts, critical ones first.
-
-        Without that of the grade, which this evaluation states itself, and without those of silent matches that were
-        read since or are not watched any more: the watchdog closes these within seconds.
-        """
-        ages = {match.match_id: match.age_seconds for match in self.live_matches}
-        opened = Alert.objects.filter(closed_at__isnull=True).exclude(key=alert_keys.GRADE)
-        return [alert for alert in opened.order_by("severity", "-opened_at") if not _is_over(alert, ages)]
+        """Open alerts, critical ones first; without that of the grade, which this evaluation states itself."""
+        opened = queries.open_alerts(self.live_matches).exclude(key=alert_keys.GRADE)
+        return list(opened.order_by("severity", "-opened_at"))
 
     @cached_property
     def alert_texts(self) -> list[str]:
@@ -301,11 +296,3 @@ class Evaluation:
     def matches(self) -> list[Match]:
         """The matches of the status page."""
         return match_cards.shown_matches()
-
-
-def _is_over(alert: Alert, ages: dict[int, float]) -> bool:
-    """Returns whether the match of an alert about silence was read since the alert was updated."""
-    if not alert.key.startswith(alert_keys.STALE):
-        return False
-    age = ages.get(alert.detail.get("match_id", 0))
-    return age is None or age < alert.detail.get("silent_seconds", 0)
