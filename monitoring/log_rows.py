@@ -2,8 +2,8 @@
 
 Guards against three things: logging that waits for the database (lines wait in memory, a bounded number), lines of a
 database outage that are lost (they are written when it is back), and a flood of equal errors that fills the database
-(a limit per minute; what is beyond it is in the log file, and the next row says how many). CRITICAL lines are exempt from
-the limit: they are few, and a flood of errors must not hide them. What waits in memory bounds them too.
+(a limit per minute; what is beyond it is in the log file, and the next row says how many). CRITICAL lines are exempt
+from the limit: they are few, and a flood of errors must not hide them. What waits in memory bounds them too.
 """
 
 from __future__ import annotations

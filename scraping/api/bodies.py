@@ -32,7 +32,7 @@ _slow_render = OrjsonRenderer().render
 
 
 ADDED = "added"
-SERVED_AT = "From when on every process served it, a tenth of a second later: `as_of` of this time finds it."
+SERVED_AT = "From when on every process served it, half a second later: `as_of` of this time finds it."
 TEAM_ID = "The team in /api/v1/teams; null until its name is known, and in a read of the past."
 SERVED_EXAMPLE = "2025-11-22T15:23:47.230Z"
 
