@@ -52,6 +52,8 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
     "live": (
         *_ages("< 5 s", "< 1536 MB"),
         Figure("from the reading to its commit, mean", ("commit_ms",), "ms", "< 50 ms"),
+        Figure("from a ball at the source to its commit, p90", ("ball_p90_s",), "s", "< 3 s"),
+        Figure("from a dismissal at the source to its commit, p90", ("dismissal_p90_s",), "s", "< 3 s"),
         Figure("polls", ("polls_a_second",), "a second"),
         Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
         Figure("CPU of a poll against that with the fewest matches", ("cost_ratio",), "x", "at most 1.2 x"),

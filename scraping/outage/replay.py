@@ -1,4 +1,8 @@
-"""Writes the spool's updates into the database: in order, in batches, each with a journal row, each at most once."""
+"""Writes the spool's updates into the database: in order, in batches, each with a journal row, each at most once.
+
+Guards against updates that an outage would lose or double: a worker that dies while it replays leaves a spool that the
+next one continues, and an update that was committed before is recognised by its journal row.
+"""
 
 from __future__ import annotations
 

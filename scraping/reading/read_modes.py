@@ -199,7 +199,7 @@ class ReadModes:
                 site,
                 ref,
                 target.adapter.endpoints(ref),
-                parse=None if site.token_url else target.adapter.parse,
+                parse=target.adapter.parse,
                 is_suspect=target.is_suspect,
                 timeout_factor=target.timeout_factor,
             )
