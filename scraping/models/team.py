@@ -32,8 +32,9 @@ class Team(models.Model):
 
 class TeamAliasQuerySet(models.QuerySet["TeamAlias"]):
     def names(self, sport: str) -> Aliases:
-        """Returns the team name of each squeezed alias. One query; the table is small."""
-        return dict(self.filter(sport=sport).values_list("squeezed", "name"))
+        """Returns the team name of each squeezed alias, and of each team name. One query; the table is small."""
+        rows = list(self.filter(sport=sport).values_list("squeezed", "name"))
+        return {squeezed(name): name for _, name in rows} | dict(rows)
 
 
 class TeamAlias(models.Model):
