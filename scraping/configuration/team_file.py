@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
@@ -13,7 +14,8 @@ from scraping.names import squeezed
 from scraping.payloads import Sport
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
-_FILE = TypeAdapter(dict[Sport, dict[Name, list[Name]]])
+# The section `nations` holds for every sport.
+_FILE = TypeAdapter(dict[Sport | Literal["nations"], dict[Name, list[Name]]])
 
 
 class TeamFileError(Exception):
@@ -27,14 +29,19 @@ def read(path: Path) -> list[TeamAlias]:
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise TeamFileError(f"{path.name}: {error}") from error
     found: dict[tuple[str, str], TeamAlias] = {}
-    for sport, named in teams.items():
-        for name, aliases in named.items():
-            for alias in aliases:
-                row = TeamAlias(sport=sport.value, alias=alias, name=name, squeezed=squeezed(alias))
-                first = found.setdefault((row.sport, row.squeezed), row)
-                if first.name != name:
-                    raise TeamFileError(f"{path.name}: {sport.value}: {alias} is {first.name} and {name}")
+    for sport, name, alias in _entries(teams):
+        row = TeamAlias(sport=sport.value, alias=alias, name=name, squeezed=squeezed(alias))
+        first = found.setdefault((row.sport, row.squeezed), row)
+        if first.name != name:
+            raise TeamFileError(f"{path.name}: {sport.value}: {alias} is {first.name} and {name}")
     return list(found.values())
+
+
+def _entries(teams: Mapping[Sport | str, Mapping[str, Sequence[str]]]) -> Iterator[tuple[Sport, str, str]]:
+    for section, named in teams.items():
+        for sport in (section,) if isinstance(section, Sport) else Sport:
+            for name, aliases in named.items():
+                yield from ((sport, name, alias) for alias in aliases)
 
 
 def sync(rows: list[TeamAlias], *, is_reset: bool) -> int:

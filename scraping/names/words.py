@@ -12,27 +12,28 @@ from functools import lru_cache
 # Words of club names that some sources leave out. Those that name the type of a club tell two clubs of one name apart
 # if both have one: EC Vitória and Vitória SC. Those of the first line are one type.
 _CLUB_TYPES = """
-fc cf afc fk cfc kf
-aa acf ac ad aj as bc bk bsc ca cc cd cfr cr ec ff fsv gks gnk hnk if ifk ik il jk kaa krc ks kv losc mks nk
-ogc rc rcd rsc sc sd se sk spvgg ss ssc ssv sv tsg tsv uc ud us vfb vfl
+fc cf afc fk cfc kf pfc sfc
+aa acf hsc sl tc osc ccc cs csd msk ac ad aj as bc bk bsc ca cc cd cfr cr ec ff fsv gks gnk hnk if ifk ik il
+jk kaa krc ks kv losc mks nk ogc rc rcd rsc sc sd se sk spvgg ss ssc ssv sv tsg tsv uc ud us vfb vfl
 """
 _OTHERS = """
 al and calcio club clube cricket da de del do e esporte football fotball fotboll futbol futebol men mens of
 regatas sco sport stade team the y
 """
 _SPONSORS = """
-arabam atakas bayer bitexen cashpoint caykur corendon emirates etihad fraport hero medipol mondihome philips
-puntigamer rams rasenballsport rb redbull siltas swarovski tav toyota tumosan vivo yukatel
+arabam pari yapi atakas bayer bitexen cashpoint caykur corendon emirates etihad fraport hero medipol mondihome
+philips puntigamer rams rasenballsport rb redbull siltas swarovski tav toyota tumosan vivo yukatel
 """
 _ONE_TYPE = _CLUB_TYPES.strip().splitlines()[0].split()
-TYPES = {word: _ONE_TYPE[0] if word in _ONE_TYPE else word for word in _CLUB_TYPES.split()}
+_ROYAL = {"kaa": "aa", "krc": "rc", "rsc": "sc", "rcd": "cd"}
+TYPES = {word: _ONE_TYPE[0] if word in _ONE_TYPE else _ROYAL.get(word, word) for word in _CLUB_TYPES.split()}
 _OPTIONAL = frozenset(TYPES) | frozenset(_OTHERS.split()) | frozenset(_SPONSORS.split())
 _SPONSORS_OF_TWO_WORDS = re.compile(r"\bred bull\b")
 _FOUNDED = re.compile(r"^(?:1|0\d|\d\d|1[89]\d\d|20\d\d)$")  # 1. FC Köln, Mainz 05, Parma Calcio 1913
 
 # Names of one city or club in several languages, and usual abbreviations: the first word stands for all of its group.
 _GROUPS = """
-antwerp antwerpen, athens athina athinai, bangalore bengaluru, basel basle bale, beijing peking,
+antwerp antwerpen, athens athina athinai athen, bangalore bengaluru, basel basle bale, beijing peking,
 belgrade beograd, berne bern, bruges brugge, brussels bruxelles brussel, bucharest bucuresti,
 chornomorets chernomorets, cologne koln koeln keulen, copenhagen kobenhavn, corunna coruna, cracow krakow,
 dnipro dnepr dnjepr, donetsk donezk, dynamo dinamo dynama dinama, florence firenze, geneva geneve genf,
@@ -43,7 +44,10 @@ moscow moskva moskau moskwa, mumbai bombay, munich munchen, naples napoli, notti
 nuremberg nurnberg, odessa odesa, prague praha prag, rangers rgrs, rome roma, saint st sankt,
 salonika thessaloniki saloniki, seville sevilla, shakhtar shakhtyor shakhter shakhtior schachtar schachtjor,
 tbilisi tiflis, turin torino, united utd, vienna wien, wanderers wdrs, warsaw warszawa warschau,
-zaporizhzhia zaporozhye, zorya zarya zaria, mineiro mg, paranaense pr, goianiense go
+zaporizhzhia zaporozhye, zorya zarya zaria, borisov barysaw barysau, gomel homel, grodno hrodna,
+karabakh qarabag qarabakh, karagandy karaganda, neman nyoman,
+oleksandriya alexandriya aleksandriya oleksandria alexandria, pakhtakor paxtakor, samarkand samarqand,
+tashkent toshkent, tobol tobyl, vitebsk vitsebsk, zhodino zhodzina, mineiro mg, paranaense pr, goianiense go
 """
 
 _LETTERS = {
@@ -60,6 +64,7 @@ _LETTERS = {
     )
     for letter, text in zip(letters, texts, strict=True)
 }
+_GREEK_PAIRS = (("ει", "i"), ("οι", "i"), ("ου", "u"))
 # Applied in this order: one letter for each sound that schemes of transliteration write in several ways.
 _SPELLINGS = (
     (r"shch|tsch|tch|sch|sh", "s"),
@@ -68,16 +73,19 @@ _SPELLINGS = (
     (r"gh", "g"),
     (r"ph", "f"),
     (r"th", "t"),
-    (r"ch|cz|tz|ts", "c"),
+    (r"ch|cz|tz|ts|tc", "c"),
     (r"ck|q", "k"),
-    (r"c(?=[aoulrtk])", "k"),
+    (r"c+(?=[aoulrtk])", "k"),
+    (r"c", "s"),
     (r"x", "ks"),
-    (r"w|ff?$", "v"),
+    (r"w|(?<=.)ff?$", "v"),
     (r"ee|[yj]", "i"),
     (r"oo|ou", "u"),
     (r"ae", "a"),
     (r"oe", "o"),
     (r"ue", "u"),
+    (r"z", "s"),
+    (r"^ie", "e"),
     (r"(.)\1+", r"\1"),
 )
 _SOUNDS = tuple((re.compile(pattern), letter) for pattern, letter in _SPELLINGS)
@@ -92,7 +100,10 @@ def plain(text: str) -> str:
 
 def latin(text: str) -> str:
     """Returns plain text in Latin letters."""
-    return plain(text).translate(_LETTERS)
+    found = plain(text)
+    for letters, sound_of_both in _GREEK_PAIRS:
+        found = found.replace(letters, sound_of_both)
+    return found.translate(_LETTERS)
 
 
 @lru_cache(maxsize=16_384)

@@ -119,7 +119,7 @@ def _team_names(state: State, aliases: Aliases) -> tuple[TeamName, TeamName] | N
 
 
 def _words(facts: Facts) -> set[str]:
-    found = ((*team.parts, team.name, team.short, *team.initials) for team in facts.teams or ())
+    found = ((*team.parts, *team.spelled, team.name, team.short, *team.initials) for team in facts.teams or ())
     return {word for words in found for word in words if len(word) > 1}
 
 

@@ -18,7 +18,7 @@ CLOSE = timedelta(minutes=30)  # sources round, and one of them knows of a delay
 NEAR = timedelta(hours=3)  # a start that was moved; farther apart it is the second match of the day, or of the series
 POSTPONED = timedelta(days=6)  # or one that was postponed, if it has the same number
 SURE_TEAMS = names.BY_ABBREVIATION
-SURE_BESIDE_EXACT = names.BY_INITIALS
+SURE_BESIDE_ANOTHER = names.BY_INITIALS
 LEAST_TEAMS = names.BY_SPELLING
 TEAMS_SHARE, START_SHARE, SERIES_SHARE = 0.6, 0.3, 0.1
 UNKNOWN_START = 0.5
@@ -75,10 +75,11 @@ def score(a: Facts, b: Facts, aliases: Aliases = NO_ALIASES) -> PairComparison:
     if of_teams < LEAST_TEAMS:
         return PairComparison(0.0, ("other teams",), PairOutcome.APART)
     of_series, kind, contradiction = _compare_series(a, b, aliases)
-    if of_start == 0.0 and (contradiction or of_teams != names.EXACT):
+    is_moved = of_start == 0.0
+    if is_moved and (contradiction or not is_sure):
         return PairComparison(0.0, (when,), PairOutcome.APART)
     contradiction = contradiction or unstated
-    is_unsure = not is_sure or is_doubtful or bool(contradiction)
+    is_unsure = not is_sure or is_doubtful or is_moved or bool(contradiction)
     total = round(TEAMS_SHARE * of_teams + START_SHARE * of_start + SERIES_SHARE * of_series, 2)
     reasons = tuple(dict.fromkeys(reason for reason in (teams, when, kind, contradiction) if reason))
     return PairComparison(total, reasons, PairOutcome.UNSURE if is_unsure else PairOutcome.SAME)
@@ -94,8 +95,10 @@ def _compare_teams(ours: tuple[TeamName, TeamName], theirs: tuple[TeamName, Team
     crossed = sorted((names.similarity(ours[0], theirs[1]), names.similarity(ours[1], theirs[0])))
     order = "" if straight >= crossed else ", the other way round"
     worse, better = max(straight, crossed)
-    is_sure = worse >= (SURE_BESIDE_EXACT if better == names.EXACT else SURE_TEAMS)
+    is_sure = better >= SURE_TEAMS and worse >= SURE_BESIDE_ANOTHER
     reason = "the same teams" if worse == names.EXACT else "teams of almost the same name"
+    if not worse and better >= SURE_TEAMS and any(map(names.share_a_word, ours, theirs if not order else theirs[::-1])):
+        return LEAST_TEAMS, False, f"one team is the same, the other shares a word of its name{order}"
     return worse, is_sure, f"{reason}{order}"
 
 
