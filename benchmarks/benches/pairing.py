@@ -76,7 +76,9 @@ def _tables() -> dict[str, Mapping[str, str]]:
 
     rows = team_file.read(settings.BASE_DIR / "config" / "teams.yaml")
     sports = {row.sport for row in rows}
-    return {sport: alias_table((row.squeezed, row.name) for row in rows if row.sport == sport) for sport in sports}
+    return {
+        sport: alias_table(tuple((row.squeezed, row.name) for row in rows if row.sport == sport)) for sport in sports
+    }
 
 
 class _Tally:

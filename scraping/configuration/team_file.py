@@ -37,7 +37,9 @@ def read(path: Path) -> list[TeamAlias]:
     return list(found.values())
 
 
-def _entries(teams: Mapping[Sport | str, Mapping[str, Sequence[str]]]) -> Iterator[tuple[Sport, str, str]]:
+def _entries(
+    teams: Mapping[Sport | Literal["nations"], Mapping[str, Sequence[str]]],
+) -> Iterator[tuple[Sport, str, str]]:
     for section, named in teams.items():
         for sport in (section,) if isinstance(section, Sport) else Sport:
             for name, aliases in named.items():

@@ -33,7 +33,7 @@ class Team(models.Model):
 class TeamAliasQuerySet(models.QuerySet["TeamAlias"]):
     def names(self, sport: str) -> Aliases:
         """Returns the table of the sport for `scraping.names`. One query; the table is small."""
-        return alias_table(self.filter(sport=sport).values_list("squeezed", "name"))
+        return alias_table(tuple(self.filter(sport=sport).order_by().values_list("squeezed", "name")))
 
 
 class TeamAlias(models.Model):

@@ -64,7 +64,8 @@ def squeezed(text: str) -> str:
     return "".join(char for char in plain(text) if char.isalnum())[:_MAX]
 
 
-def alias_table(rows: Iterable[tuple[str, str]]) -> Aliases:
+@lru_cache(maxsize=8)  # it is needed at every reading of a match of two sources
+def alias_table(rows: tuple[tuple[str, str], ...]) -> Aliases:
     """Returns the table of aliases (squeezed) with their names. The names are in it too: they are listed teams.
 
     Aliases are also found in other scripts and transliterations, unless two teams would have the same.

@@ -15,21 +15,23 @@ from scraping.names import squeezed
 from tests.factories import NOW
 
 ALIASES = names.alias_table(
-    (squeezed(alias), name)
-    for alias, name in {
-        "IND": "India",
-        "AUS": "Australia",
-        "ENG": "England",
-        "Man Utd": "Manchester United",
-        "Atlético-MG": "Atlético Mineiro",
-        "RCB": "Royal Challengers Bengaluru",
-        "Royal Challengers Bangalore": "Royal Challengers Bengaluru",
-        "EQG": "Equatorial Guinea",
-        "GUI": "Guinea",
-        "England Lions": "England A",
-        "Црвена звезда": "Red Star Belgrade",
-        "SA": "South Africa",
-    }.items()
+    tuple(
+        (squeezed(alias), name)
+        for alias, name in {
+            "IND": "India",
+            "AUS": "Australia",
+            "ENG": "England",
+            "Man Utd": "Manchester United",
+            "Atlético-MG": "Atlético Mineiro",
+            "RCB": "Royal Challengers Bengaluru",
+            "Royal Challengers Bangalore": "Royal Challengers Bengaluru",
+            "EQG": "Equatorial Guinea",
+            "GUI": "Guinea",
+            "England Lions": "England A",
+            "Црвена звезда": "Red Star Belgrade",
+            "SA": "South Africa",
+        }.items()
+    )
 )
 
 
