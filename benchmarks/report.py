@@ -15,7 +15,7 @@ from benchmarks import results
 from victoryline.configuration import PROJECT_ROOT
 
 PAGE = PROJECT_ROOT / "docs" / "benchmarks.md"
-MARKED = re.compile(r"(<!-- figures of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- figures of ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,12 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
         Figure("CPU of a poll against that with the fewest matches", ("cost_ratio",), "x", "at most 1.2 x"),
         Figure("the same without servers and stadium", ("cost_ratio_ours",), "x"),
+    ),
+    "live-in_page": (
+        *_ages("< 5 s", "< 1536 MB"),
+        Figure("from the reading to its commit, mean", ("commit_ms",), "ms", "< 50 ms"),
+        Figure("polls", ("polls_a_second",), "a second"),
+        Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
     ),
     "health": (
         Figure("live matches", ("live", "matches"), ""),
@@ -190,7 +196,7 @@ def figures_of(bench: str) -> str:
     """Returns a table of the figures, time and machine of the measurement, and the picture if there is one."""
     file = results.FOLDER / f"{bench}.json"
     if not file.exists():
-        return f"\nNot measured yet: `make bench BENCH={bench}`.\n\n"
+        return f"\nNot measured yet: `make bench BENCH={bench.partition('-')[0]}`.\n\n"
     result = json.loads(file.read_text(encoding="utf-8"))
     rows = [(one, _value(result, one.path)) for one in FIGURES[bench]]
     table = [f"| {one.what} | {_number(value)} {one.unit} | {one.target} |" for one, value in rows if value is not None]

@@ -33,24 +33,24 @@ from scraping.stats.read_stats import Cost
 from victoryline.lib import availability, pg_wait
 
 
-class DatabaseAway(Exception):  # noqa: N818 - reads as a state at every `except`
+class DatabaseReadError(Exception):
     """The database does not answer; the message is the class of the driver's error."""
 
 
 @contextmanager
 def database_read() -> Iterator[None]:
-    """Bounds the reads of its body in time; raises DatabaseAway if they fail, or at once if that is known already.
+    """Bounds the reads of its body in time; raises DatabaseReadError if they fail, or at once if that is known already.
 
     `__cause__` is the driver's error, and None where no query was made.
     """
     if availability.database.is_away():
-        raise DatabaseAway(availability.database.reason())
+        raise DatabaseReadError(availability.database.reason())
     try:
         with pg_wait.within(availability.READ_SECONDS):
             yield
     except Error as error:
         availability.database.report(error)
-        raise DatabaseAway(type(error).__name__) from error
+        raise DatabaseReadError(type(error).__name__) from error
 
 
 def workers_at_work(now: datetime) -> list[Worker]:
@@ -118,6 +118,8 @@ class SourceStats:
     budget_used_ratio: float | None = None  # None: no budget is set
     integrity_score: float | None = None  # None: no reading in the last hour
     matches_by_read_mode: dict[str, int] = field(default_factory=dict)
+    request_mode: str = ""  # learned from refusals; empty: its endpoints are requested directly
+    request_mode_reason: str = ""
 
     @property
     def reads(self) -> dict[str, int]:
@@ -125,13 +127,15 @@ class SourceStats:
             ReadMode.VISIT.value: self.cost.visits,
             ReadMode.DIRECT.value: self.cost.direct_reads,
             ReadMode.ATTACHED.value: self.cost.attached_reads,
+            ReadMode.IN_PAGE.value: self.cost.in_page_reads,
         }
 
 
 def source_stats(now: datetime) -> dict[str, SourceStats]:
     """Returns stats by source key, sorted by key; six queries for any number of sources."""
-    keys = dict(Source.objects.order_by("key").values_list("pk", "key"))
-    found = {key: SourceStats() for key in keys.values()}
+    sources = list(Source.objects.order_by("key").values_list("pk", "key", "request_mode", "request_mode_reason"))
+    keys = {pk: key for pk, key, _, _ in sources}
+    found = {key: SourceStats(request_mode=mode, request_mode_reason=reason) for _, key, mode, reason in sources}
     breakers = Breaker.objects.filter(source__isnull=False)
     for key, calls, successes in breakers.values_list("source__key", "total_calls", "total_successes"):
         found[key].attempts, found[key].successes = calls, successes

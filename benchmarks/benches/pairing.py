@@ -71,10 +71,10 @@ def _tables() -> dict[str, Mapping[str, str]]:
     """Returns the shipped aliases of each sport, as `TeamAlias.objects.names` returns them."""
     from django.conf import settings
 
-    from scraping.configuration import team_file
+    from scraping.configuration import source_file
     from scraping.names import alias_table
 
-    rows = team_file.read(settings.BASE_DIR / "config" / "teams.yaml")
+    rows = source_file.read_teams(settings.BASE_DIR / "config" / "teams.yaml")
     sports = {row.sport for row in rows}
     return {
         sport: alias_table(tuple((row.squeezed, row.name) for row in rows if row.sport == sport)) for sport in sports

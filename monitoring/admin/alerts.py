@@ -120,7 +120,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
             name="acknowledge",
             label="Acknowledge",
             applied="Acknowledged",
-            explanation="Until it closes no repeated messages are sent; its end is. Your name is shown with the alert.",
+            explanation="Your name is shown with the alert until it closes. Messages are not affected.",
             icon="person_check",
             run=for_each(lambda pk, call: acknowledge(pk, actor=call.actor, now=call.now)),
         ),
@@ -216,7 +216,7 @@ class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
         if channels := configured(settings.CONFIG):
             names = ", ".join(channel.label.lower() for channel in channels)
             return f"No message was needed yet. Channels: {names}. Test them: manage.py alerts --test."
-        return "No channel is configured. Set ALERT_WEBHOOK_URL, SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
+        return "No channel is configured. Set ALERT_WEBHOOK_URL or SENTRY_DSN."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AlertMessage]:
         return super().get_queryset(request).prefetch_related(Prefetch("alerts", Alert.objects.only("pk", "summary")))

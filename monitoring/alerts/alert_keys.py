@@ -12,18 +12,16 @@ STILL_SERVED = "The last data of the match is still served, with its age."
 class AlertKind(str):
     """The prefix of the keys of one kind of alert; the whole key of a kind without a subject.
 
-    `safe`: what still works. `action`: advice for operators. `group_text` describes several matches at once
-    ("37 matches at Crex <group_text>").
+    `safe`: what still works. `action`: advice for operators.
     """
 
     safe: str
     action: str
-    group_text: str
     sentry_event: str
 
-    def __new__(cls, prefix: str, safe: str, action: str, group_text: str = "", sentry_event: str = "") -> Self:
+    def __new__(cls, prefix: str, safe: str, action: str, sentry_event: str = "") -> Self:
         kind = super().__new__(cls, prefix)
-        kind.safe, kind.action, kind.group_text, kind.sentry_event = safe, action, group_text, sentry_event
+        kind.safe, kind.action, kind.sentry_event = safe, action, sentry_event
         return kind
 
     def of(self, *subject: object) -> str:
@@ -35,19 +33,16 @@ STALE = AlertKind(  # of a match
     "stale:",
     f"{STILL_SERVED} Its scraper is replaced automatically.",
     "If it lasts, open the match and check its tasks and errors.",
-    group_text="have had no update",
 )
 ERROR_RATE = AlertKind(  # of a match
     "errors:",
     STILL_SERVED,
     "Check the match's errors: network or timeout: the connection; blocked: a slower pace; layout: the adapter.",
-    group_text="have too many errors",
 )
 DEAD = AlertKind(  # of a match with a dead task
     "dead:",
     f"{STILL_SERVED} The task and its evidence are kept.",
     "Open the task, fix the cause, then press Retry.",
-    group_text="have a dead task",
 )
 DEAD_DISCOVERY = AlertKind(  # of a source
     "dead-discovery:", "Known matches are still polled.", "Open the dead task, fix the cause, press Retry."
@@ -61,32 +56,27 @@ PAUSED = AlertKind(  # of a match
     "paused:",
     f"{STILL_SERVED} The pause ends automatically.",
     "Resume it from the match's page when the cause is gone.",
-    group_text="are paused",
 )
 PAUSED_LONG = AlertKind(  # of a live match that was paused for too long in the last hour
     "paused-long:",
     STILL_SERVED,
     "Something keeps failing: check the match's errors before you resume it.",
-    group_text="were paused for too long",
 )
 LAYOUT = AlertKind(  # of a match whose page cannot be parsed
     "layout:",
     f"{STILL_SERVED} The page is tried every five minutes.",
     ERROR_RULES[ErrorClass.DRIFT].advice,
-    group_text="have pages with an unknown layout",
     sentry_event="schema_break",
 )
 INCOMPLETE = AlertKind(  # of a match that has ended with missing data
     "incomplete:",
     "The data that was read is still served.",
     "Open the source's own page: data that is missing there too will not come.",
-    group_text="have ended and are not complete",
 )
 BREAKER = AlertKind(  # of a breaker, by name
     "breaker:",
     "The last data is still served, with its age; probes are sent automatically.",
     "`manage.py breaker list` shows the reason; if it opens repeatedly, check the errors.",
-    group_text="are not polled after many failures",
     sentry_event="circuit_opened",
 )
 CHANGED = AlertKind(  # of a source whose readings cannot be parsed any more

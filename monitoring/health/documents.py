@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count
 
-from monitoring import audit
+from monitoring import audit, objectives
 from monitoring.access import count_groups
 from monitoring.alerts import alert_keys
 from monitoring.health.evaluation import Evaluation
@@ -21,8 +21,7 @@ from monitoring.health.match_cards import card
 from monitoring.health.scrapers import WatchedScraper, health_of
 from monitoring.health.status_rules import StatusResult, SystemStatus
 from monitoring.models import AuditEntry
-from monitoring.objectives import hourly_totals
-from monitoring.queries import DatabaseAway, SourceStats, database_read, percentile
+from monitoring.queries import DatabaseReadError, SourceStats, database_read, percentile
 from scraping.models import Match, MatchRef, Source, Worker
 from victoryline.lib import availability
 from victoryline.lib.redaction import clean
@@ -37,7 +36,7 @@ SHOWN_CONFIG = (
     *("memory_soft_limit_mb", "memory_hard_limit_mb"),
     *("circuit_breaker_threshold", "circuit_breaker_timeout_seconds", "circuit_breaker_success_threshold"),
     *("retry_max_attempts", "retry_base_delay_seconds", "retry_max_delay_seconds"),
-    *("worker_threads", "task_lease_seconds"),
+    "worker_threads",
 )
 last_evaluations: dict[str, Evaluation] = {}  # from which a document was built completely, by its name
 
@@ -48,7 +47,7 @@ def health_document(evaluation: Evaluation) -> dict[str, Any]:
     try:
         with database_read():
             document = _health(evaluation, evaluation.status)
-    except DatabaseAway as error:
+    except DatabaseReadError as error:
         last = last_evaluations.get("health")
         reason = f"the database is away ({error})"
         if last is not None:
@@ -122,7 +121,7 @@ def status_document(evaluation: Evaluation) -> dict[str, Any]:
     try:
         with database_read():
             document = _status(evaluation)
-    except DatabaseAway as error:
+    except DatabaseReadError as error:
         last = last_evaluations.get("status")
         return {
             "grade": "FAILING",
@@ -168,7 +167,7 @@ def _status(evaluation: Evaluation) -> dict[str, Any]:
             "database": True,
             **({"redis": not availability.redis(redis_url).is_away()} if redis_url else {}),
         },
-        "objectives": {window: totals.as_document() for window, totals in hourly_totals.windows(now).items()},
+        "objectives": {objectives.WINDOW_NAME: objectives.as_document(objectives.last_hour(now))},
         "last_success_time": _unix(evaluation.last_success_at),
         "workers": [_worker(number, worker, now) for number, worker in enumerate(evaluation.workers, start=1)],
         "sources": _sources(evaluation.sources),
@@ -253,6 +252,8 @@ def _sources(stats: dict[str, SourceStats]) -> list[dict[str, Any]]:
                 "requests_blocked": own.cost.requests_blocked,
                 "reads": own.reads,
                 "matches_by_read_mode": own.matches_by_read_mode,
+                "request_mode": own.request_mode,
+                "request_mode_reason": own.request_mode_reason,
                 "budget_used_ratio": own.budget_used_ratio,
                 "integrity_score": own.integrity_score,
             }

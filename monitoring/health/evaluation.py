@@ -18,7 +18,7 @@ from monitoring import queries
 from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import open_keys
 from monitoring.health import grading, match_cards
-from monitoring.health.grading import Freshness, GradeState, Trouble
+from monitoring.health.grading import AgeStats, GradeState, Trouble
 from monitoring.health.scrapers import WatchedScraper, active_scrapers, health_of
 from monitoring.health.status_rules import DEGRADED_FROM_ERRORS, StatusResult, SystemStatus, system_status
 from monitoring.models import Alert, Grade, Severity
@@ -269,8 +269,8 @@ class Evaluation:
         return [match.age_seconds for match in self.live_matches]
 
     @cached_property
-    def freshness(self) -> Freshness:
-        return Freshness.of(self.live_matches)
+    def freshness(self) -> AgeStats:
+        return AgeStats.of(self.live_matches)
 
     @cached_property
     def last_success_at(self) -> datetime | None:

@@ -103,12 +103,24 @@ class DataMetadata(Body):
         return cls.render(freshness, **{"scraper_id": match.scraper_id, "source": match.data_source, **added})
 
 
+class DataIntegrity(Body):
+    """The parts of the source's responses that the data lacks."""
+
+    is_complete: bool
+    left_out: list[str] = Field(
+        description="`events`, and paths in the source's response that could not be read; empty if nothing is missing.",
+        examples=[["events", "content.innings[].inningBatsmen[].player"]],
+    )
+
+
 class FullMetadata(DataMetadata):
     sequence: Annotated[int, ADDED]
+    integrity: Annotated[DataIntegrity | None, ADDED] = Field(description="Null in a read of the past.")
 
     @classmethod
     def of(cls, match: CachedMatch, freshness: Freshness, /, **added: Any) -> Values:
-        return super().of(match, freshness, **{"sequence": match.sequence, **added})
+        integrity = {"is_complete": not match.left_out, "left_out": list(match.left_out)}
+        return super().of(match, freshness, **{"sequence": match.sequence, "integrity": integrity, **added})
 
 
 class PastMetadata(FullMetadata):

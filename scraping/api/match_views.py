@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from scraping.api import history_problems, history_views, params, reads
 from scraping.api.bodies import FullMetadata, MatchDocument, render_match
-from scraping.api.fresh_view import ID, Answer, Asked, MakeBody, MatchReadView, describe_read, match_etag
+from scraping.api.fresh_view import ID, Answer, Asked, MatchReadView, describe_read, match_etag
 from scraping.api.history_bodies import EventFeed, MatchConflicts, MatchLineups
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import Freshness
 from scraping.payloads import checksum_of
+from victoryline.lib.http.views import MakeBody
 
 SIDES = ("team_a", "team_b")
 

@@ -72,7 +72,7 @@ class Sessions:
             logger.warning(
                 "The browser at SCRAPER_CDP_ENDPOINT is on another machine: the hosts of a page are checked in "
                 "the page only, not by the forward proxy. Restrict that browser with a firewall",
-                extra={"action": "browser_without_gate"},
+                extra={"action": "browser_unrestricted"},
             )
 
     @property

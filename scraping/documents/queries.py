@@ -1,6 +1,6 @@
 """Reads over matches for the API and the status page: one or two queries each for any number of rows.
 
-Earlier states are snapshots, each written once and kept for KEEP_SNAPSHOTS_HOURS; `difference` compares two states.
+Earlier states are snapshots, each written once and kept for a day; `difference` compares two states.
 """
 
 from __future__ import annotations

@@ -95,7 +95,6 @@ class FailureNote:
     """The failure of an attempt as its task keeps it."""
 
     error_class: ErrorClass
-    error_type: str
     reason: str
     stage: Stage
     error: dict[str, Any] = field(default_factory=dict)
@@ -117,7 +116,7 @@ def mark_dead(claim: Claim, note: FailureNote, *, reason: str, now: datetime) ->
         task_id=claim.task_id,
         match_id=note.match_id,
         error_class=note.error_class.value,
-        error_type=note.error_type,
+        error_type=ERROR_RULES[note.error_class].error_type.value,
         reason=note.reason,
     )
 

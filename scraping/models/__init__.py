@@ -17,7 +17,7 @@ from scraping.models.match import (
     match_key,
 )
 from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, UnknownValue
-from scraping.models.process import Lease, OrderKind, Worker, WorkerOrder
+from scraping.models.process import CommandKind, Lease, Worker, WorkerCommand
 from scraping.models.scraper import HealthStatus, Scraper
 from scraping.models.snapshot import Snapshot
 from scraping.models.source import ReadWay, RobotsPolicy, Source

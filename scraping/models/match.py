@@ -193,7 +193,9 @@ class MatchRef(models.Model):
         null=True, blank=True, help_text="Since when it is watched only because another source gives no data."
     )
 
-    read_mode = models.CharField(max_length=10, blank=True, help_text="How it was read last: direct, attached, visit.")
+    read_mode = models.CharField(
+        max_length=10, blank=True, help_text="How it was read last: direct, in_page, attached or visit."
+    )
     read_mode_reason = models.CharField(max_length=200, blank=True)
     read_mode_since = models.DateTimeField(null=True, blank=True)
 
@@ -247,6 +249,13 @@ class MatchRef(models.Model):
     def key(self) -> str:
         """The public name of the match at this source: crex_13KM."""
         return f"{self.source.key}_{self.source_event_id}"
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The parts that the latest reading lacks: those that could not be read, and the events if it has none."""
+        broken = [part["path"] for part in self.integrity.get("broken_parts", ())]
+        has_events = not self.lacks_events and "events" not in self.integrity.get("missing_fields", ())
+        return tuple(broken if has_events else ["events", *broken])
 
     @property
     def envelope(self) -> dict[str, Any]:

@@ -122,9 +122,7 @@ class TestMessages:
     def test_an_empty_list_shows_whether_a_channel_is_configured(
         self, admin_client: Client, settings: Any, webhook: str, expected: str
     ) -> None:
-        settings.CONFIG = settings.CONFIG.model_copy(
-            update={"alert_webhook_url": webhook, "smtp_url": "", "sentry_dsn": ""}
-        )
+        settings.CONFIG = settings.CONFIG.model_copy(update={"alert_webhook_url": webhook, "sentry_dsn": ""})
         assert expected in admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
 
     def test_send_again_restores_all_attempts_of_failed_messages(self, admin_client: Client) -> None:

@@ -11,7 +11,7 @@ from monitoring.alerts.registry import raise_alert
 from monitoring.health import grade_changes, grading
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.grade_changes import update_grade
-from monitoring.health.grading import Freshness, GradeState, Recovery, Trouble, grade
+from monitoring.health.grading import AgeStats, GradeState, Recovery, Trouble, grade
 from monitoring.models import Alert, AuditOutcome, Grade, GradeChange, Severity
 from monitoring.queries import LiveMatch
 from monitoring.recovery_outcomes import evaluate_recoveries
@@ -20,10 +20,10 @@ from tests.factories import NOW
 from tests.monitoring.rows import make_task, make_watched, make_worker
 
 H, D, F, R = Grade.HEALTHY, Grade.DEGRADED, Grade.FAILING, Grade.RECOVERING
-FRESH = Freshness(2, 4, 5, 10)
-MEDIAN_LATE = Freshness(60, 80, 90, 10, 6)
-P95_LATE = Freshness(5, 60, 70, 10, 1)
-ONE_LOST = Freshness(2, 4, 120, 100)
+FRESH = AgeStats(2, 4, 5, 10)
+MEDIAN_LATE = AgeStats(60, 80, 90, 10, 6)
+P95_LATE = AgeStats(5, 60, 70, 10, 1)
+ONE_LOST = AgeStats(2, 4, 120, 100)
 BEGUN = Recovery(age_seconds=30, has_succeeded=False)
 WORKED = Recovery(age_seconds=30, has_succeeded=True)
 FAILED = Recovery(age_seconds=130, has_succeeded=False)
@@ -45,8 +45,8 @@ def read_again(now: datetime) -> None:
     ("previous", "calm", "freshness", "stall", "recovery", "expected"),
     [
         pytest.param(H, 0, FRESH, 0, None, H, id="fresh stays healthy"),
-        pytest.param(H, 0, Freshness(), 0, None, H, id="nothing to watch is healthy"),
-        pytest.param(H, 0, Freshness(59.9, 59.9, 59.9, 1), 0, None, H, id="just below the limit"),
+        pytest.param(H, 0, AgeStats(), 0, None, H, id="nothing to watch is healthy"),
+        pytest.param(H, 0, AgeStats(59.9, 59.9, 59.9, 1), 0, None, H, id="just below the limit"),
         pytest.param(H, 0, MEDIAN_LATE, 0, None, D, id="median at 60 s"),
         pytest.param(H, 0, P95_LATE, 0, None, D, id="p95 at 60 s"),
         pytest.param(H, 0, ONE_LOST, 0, None, F, id="one match at 120 s"),
@@ -70,7 +70,7 @@ def read_again(now: datetime) -> None:
     ],
 )
 def test_state_machine(  # noqa: PLR0917 one argument a column of the table
-    previous: Grade, calm: int, freshness: Freshness, stall: float, recovery: Recovery | None, expected: Grade
+    previous: Grade, calm: int, freshness: AgeStats, stall: float, recovery: Recovery | None, expected: Grade
 ) -> None:
     after = grade(GradeState(previous, calm), freshness, stall, recovery)
     assert after.grade is expected
@@ -114,7 +114,7 @@ def test_every_pair(previous: Grade, seen: str, recovery: Recovery | None, expec
 
 
 def test_a_recovery_ends_when_no_match_is_live() -> None:
-    assert grade(GradeState(R), Freshness(), 0, BEGUN).grade is H
+    assert grade(GradeState(R), AgeStats(), 0, BEGUN).grade is H
 
 
 def test_a_late_interval_resets_the_count() -> None:
@@ -126,14 +126,14 @@ def test_a_late_interval_resets_the_count() -> None:
 
 def test_freshness_of_ages() -> None:
     matches = [LiveMatch(number, f"Match {number}", age) for number, age in enumerate((4.0, 1.0, 3.0, 2.0))]
-    assert Freshness.of(matches) == Freshness(2.0, 4.0, 4.0, 4, 0, matches[0])
-    assert Freshness.of([LiveMatch(1, "A", 60.0), LiveMatch(2, "B", 1.0)]).late == 1
-    assert Freshness.of([]) == Freshness()
+    assert AgeStats.of(matches) == AgeStats(2.0, 4.0, 4.0, 4, 0, matches[0])
+    assert AgeStats.of([LiveMatch(1, "A", 60.0), LiveMatch(2, "B", 1.0)]).late == 1
+    assert AgeStats.of([]) == AgeStats()
 
 
 @pytest.mark.requirement("SO-9")
 def test_reasons_say_how_things_are_now() -> None:
-    old, fresh = Freshness.of([LiveMatch(7, "A vs B", 127.0)]), Freshness.of([LiveMatch(7, "A vs B", 1.0)])
+    old, fresh = AgeStats.of([LiveMatch(7, "A vs B", 127.0)]), AgeStats.of([LiveMatch(7, "A vs B", 1.0)])
     failing = grade(GradeState(H), old, 0)
     assert failing == GradeState(F, 0, "A vs B is 127 s old")
     assert grade(GradeState(R, 1, "data is fresh again"), old, 0) == failing

@@ -22,7 +22,6 @@ from victoryline.lib.times import as_utc_iso
 
 CHANNEL_ADVICE = {
     Channel.WEBHOOK: "Check ALERT_WEBHOOK_URL (and ALERT_WEBHOOK_SECRET on both sides).",
-    Channel.EMAIL: "Check SMTP_URL, ALERT_EMAIL_FROM and ALERT_EMAIL_TO.",
     Channel.SENTRY: "Check SENTRY_DSN.",
 }
 
@@ -61,8 +60,7 @@ class Command(BaseCommand):
         chosen = {key: each for key, each in configured(settings.CONFIG).items() if channel in (None, key.value)}
         if not chosen:
             raise CommandError(
-                "No alert would be delivered: no such channel is configured.\n"
-                "Set ALERT_WEBHOOK_URL, or SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
+                "No alert would be delivered: no such channel is configured.\nSet ALERT_WEBHOOK_URL or SENTRY_DSN."
             )
         now, has_failed = timezone.now(), False
         summary = "This is a test, sent by `manage.py alerts --test`"

@@ -225,7 +225,7 @@ class UsualSizes:
         """Counts the reading; returns whether its requests brought many times the bytes that are usual."""
         if not reading.requests_made or reading.mode is ReadMode.ATTACHED:  # an open page is counted from time to time
             return False
-        names = sorted(reading.requests) if reading.mode is ReadMode.DIRECT else ()
+        names = sorted(reading.requests) if reading.mode.is_requested else ()
         key = (source, reading.ref.source_event_id, reading.mode.value, *names)
         size = reading.bytes_in / reading.requests_made
         mean, number = self._means.get(key, (0.0, 0))

@@ -8,7 +8,7 @@ from typing import Any
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, Innings, MatchState, Payload, Sport, Status, Team, Teams, score_of
 from scraping.sources import cricket, parsing
-from scraping.sources.base import Adapter, Reading, ReadMode
+from scraping.sources.base import Adapter, Reading
 from scraping.sources.crex import ball_feed, schemas, texts
 from scraping.sources.crex.details import MatchDetails, details_of
 from scraping.sources.crex.live import LiveState, is_limited, is_long, parse_live, totals_on_scorecard
@@ -36,7 +36,7 @@ def assemble_payload(
     live = parse_live(data, is_before_start=is_early, url=url)
     document = reading.document("scorecard")
     card = scorecard_innings(document.json() if document else None) or details.card
-    if reading.mode is ReadMode.DIRECT and not is_public:
+    if reading.mode.is_requested and not is_public:
         _require_scorecard(live, details, card)
     items = None if is_public else ball_feed.items_of(reading)
     _check_identity(live, details, reading.ref.source_event_id)

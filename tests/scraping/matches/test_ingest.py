@@ -89,7 +89,7 @@ class TestFirstReading:
             "captured_at": sent.captured_at.isoformat(),
             "source_event_id": ref.source_event_id,
             "normalized": sent.normalized(),
-            "integrity": {"missing_fields": ["venue"], "null_field_rate": 0.1, "fallback_selectors": []},
+            "integrity": integrity.model_dump(mode="json"),
         }
 
     def test_fills_the_columns_that_lists_are_filtered_by(self, ref: MatchRef) -> None:
