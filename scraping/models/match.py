@@ -266,6 +266,10 @@ class MatchRef(models.Model):
     def has_gap(self) -> bool:
         return self.events_through < self.events_seen
 
+    def has_overtaken(self, captured_at: datetime) -> bool:
+        """Returns whether the stored reading is newer than one of this time: they are written in any order."""
+        return self.captured_at is not None and captured_at < self.captured_at
+
 
 def match_key(match_id: int) -> str:
     """Returns the public name of a match, as logs, errors and health rows have it; its number without any source."""

@@ -76,10 +76,9 @@ class TestArguments:
         parser = argparse.ArgumentParser()
         load(name).add_arguments(parser)
         assert load(name).SUMMARY
-        length = {"recovery": "times", "soak": "minutes", "load": "minutes", "accuracy": "speed", "night": "seeds"}.get(
-            name, "seconds"
-        )
-        others = [] if name == "accuracy" else ["--matches", "5"]  # it plays recordings
+        lengths = {"recovery": "times", "soak": "minutes", "load": "minutes", "accuracy": "speed", "night": "seeds"}
+        length = (lengths | {"pairing": "pairs"}).get(name, "seconds")
+        others = [] if name in ("accuracy", "pairing") else ["--matches", "5"]  # recordings, fixtures
         assert getattr(parser.parse_args([f"--{length}", "3", *others]), length) == 3
 
 

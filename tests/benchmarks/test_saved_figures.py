@@ -16,6 +16,7 @@ RECOVERY = pytest.mark.requirement("NFR-005")
 COMMIT = pytest.mark.requirement("NFR-004")
 AGE = pytest.mark.requirement("NFR-001", "NFR-011")
 AS_OF = pytest.mark.requirement("BX-4")
+ONE_MATCH, NO_OTHER = pytest.mark.requirement("SO-12"), pytest.mark.requirement("BX-6")
 MEMORY = pytest.mark.requirement("NFR-002", "NFR-003")  # 10 GB in all: less than 1 GB for each of ten or more
 
 
@@ -61,7 +62,23 @@ def test_is_within_its_limit(bench: str, figure: str, limit: float) -> None:
         ("live", "matches", 10),
         ("live", "seconds", 60),
         ("attached", "matches", 10),
+        ("pairing", "pairs", 10_000),
+        ("pairing", "traps", 3_000),
     ],
 )
 def test_was_measured_under_load(bench: str, path: str, least: float) -> None:
     assert at(saved(bench), path) >= least
+
+
+@ONE_MATCH
+def test_finds_the_matches_of_two_sites() -> None:
+    found = saved("pairing")
+    assert found["found"] >= 0.97
+    assert found["apart"] < 0.01
+
+
+@NO_OTHER
+def test_takes_no_match_for_another() -> None:
+    found = saved("pairing")
+    assert found["false_joins"] == 0
+    assert all(peer["false_joins"] for peer in found["peers"].values()), "the traps are none"
