@@ -54,7 +54,7 @@ def read_without(
             if not place or _is_needed(place, needed):
                 raise NeededPartError(_under(place, first) or [(one, said) for one, _, said in invalid])
         found.update((_general(stated), said) for stated, _, said in invalid if not _is_consequence(stated, removed))
-        removed |= {_general(place) for _, place, _ in invalid}
+        removed |= {_general(one) for stated, place, _ in invalid for one in (stated, place)}
         data = _without(data, {place for _, place, _ in invalid})
         try:
             valid = validate(data)
