@@ -2,9 +2,9 @@
 
 Guards against losing a whole reading for one part of it: a player without a name, a ball without runs, a toss of an
 unknown type. Parts are removed from the response until the rest is valid: the invalid value first, then, where its
-field is required, the object around it, up to the row of a list. Fields that a reading is worth nothing without are
-`needed`: neither they nor a row of them can be left out. A field is named by the end of its path without brackets:
-"teams" is any field of this name, "linescores.runs" only that of a linescore.
+field is required, the object around it, up to the row of a list, or the list if it has no valid row. Fields that a
+reading is worth nothing without are `needed`: neither they nor a row of them can be left out. A field is named by the
+end of its path without brackets: "teams" is any field of this name, "linescores.runs" only that of a linescore.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import reduce
+from operator import getitem
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -52,7 +54,7 @@ def read_without(
             if not place or _is_needed(place, needed):
                 raise NeededPartError(_under(place, first) or [(one, said) for one, _, said in invalid])
         found.update((_general(stated), said) for stated, _, said in invalid if not _is_consequence(stated, removed))
-        removed |= {_general(place) for _, place, _ in invalid}
+        removed |= {_general(one) for stated, place, _ in invalid for one in (stated, place)}
         data = _without(data, {place for _, place, _ in invalid})
         try:
             valid = validate(data)
@@ -60,7 +62,7 @@ def read_without(
             invalid = _invalid_in(data, next_error)
             continue
         for (place, said), count in found.items():
-            note(".".join(filter(None, (path, path_of(place)))), said, count)
+            note(path_of((path, *place) if path else place), said, count)
         return valid
     raise NeededPartError([(stated, said) for stated, _, said in first])
 
@@ -78,7 +80,14 @@ def _invalid_in(data: Any, error: ValidationError) -> list[tuple[Place, Place, s
             stated, place = location[:last], tuple(part for part in existing if part is not None)
         said = one["msg"] if stated not in found else f"{found[stated][2]}; {one['msg'].lower()}"
         found[stated] = stated, place, said
-    return list(found.values())
+    emptied = _emptied(data, [place for _, place, _ in found.values()])
+    return [(stated, place[:-1] if place[:-1] in emptied else place, said) for stated, place, said in found.values()]
+
+
+def _emptied(data: Any, places: Collection[Place]) -> set[Place]:
+    """Returns the lists that have no valid row: such a list is unreadable, not empty."""
+    rows = Counter(place[:-1] for place in set(places) if place and isinstance(place[-1], int))
+    return {place for place, count in rows.items() if count == len(reduce(getitem, place, data))}
 
 
 def _existing(data: Any, location: Place) -> list[int | str | None]:
@@ -98,9 +107,9 @@ def _is_needed(place: Place, needed: Collection[str]) -> bool:
 
 
 def _is_consequence(place: Place, removed: Collection[Place]) -> bool:
-    """Returns whether an error at this place follows from a removal: of the value itself, or of one below it."""
+    """Returns whether an error at this place follows from a removal: of the value, or of one around or below it."""
     general = _general(place)
-    return any(one[: len(general)] == general for one in removed)
+    return any(one[: len(general)] == general or general[: len(one)] == one for one in removed)
 
 
 def _under(place: Place, invalid: Sequence[tuple[Place, Place, str]]) -> list[Invalid]:

@@ -79,7 +79,7 @@ def player(key: int = 1, **changes: Any) -> dict[str, Any]:
     return {"id": key, "name": f"P{key}"} | changes
 
 
-def a_ball(runs: int, **changes: Any) -> dict[str, Any]:
+def a_ball(runs: Any, **changes: Any) -> dict[str, Any]:
     return {"kind": "ball", "runs": runs} | changes
 
 
@@ -122,14 +122,24 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[str, int]], Any]] = {
         lambda m: [(one.team, one.players and len(one.players)) for one in m.squads] == [("A", 1), ("C", None)],
     ),
     "the same fault many times": (
-        {"squads": [{"team": "A", "players": [player(place, name=None) for place in range(5000)]}]},
+        {"squads": [{"team": "A", "players": [player(0), *[player(place, name=None) for place in range(5000)]]}]},
         [("squads[].players[].name", 5000)],
-        lambda m: m.squads[0].players == [],
+        lambda m: [one.id for one in m.squads[0].players] == [0],
+    ),
+    "a list without a valid row, which is not an empty one": (
+        {"squads": [{"team": "A", "players": [player(1, name=None), player(2, name=None)]}]},
+        [("squads[].players[].name", 2)],
+        lambda m: (m.squads[0].team, m.squads[0].players) == ("A", None),
     ),
     "a value in a row of several kinds": (
         {"feed": [a_ball(1, note=5), {"kind": "wicket"}, {"kind": "tea"}, a_ball(4)]},
         [("feed[]", 1), ("feed[].ball.note", 1), ("feed[].wicket.how", 1)],
         lambda m: [one.runs for one in m.feed] == [1, 4],
+    ),
+    "a row of several kinds with an invalid required field, noted once": (
+        {"feed": [a_ball(1), a_ball("x"), {"kind": "wicket", "how": 5}]},
+        [("feed[].ball.runs", 1), ("feed[].wicket.how", 1)],
+        lambda m: [one.runs for one in m.feed] == [1],
     ),
     "a row that says nothing without its invalid value": (
         {"goals": [{"minute": "x"}, {"minute": 5}]},
