@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from django.db import Error
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Concat
 
+from monitoring.alerts import alert_keys
+from monitoring.models import Alert
 from scraping.configuration import policies
 from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.models import (
@@ -70,19 +73,38 @@ class LiveMatch:
     """A match to watch; `age_seconds` since it was last read, or since its discovery if it never was."""
 
     match_id: int
-    title: str
+    key: str  # its public key: reasons are public, and titles are match data
     age_seconds: float
 
     def __str__(self) -> str:
-        return f"{self.title or f'match {self.match_id}'} is {self.age_seconds:.0f} s old"
+        return f"{self.key} is {self.age_seconds:.0f} s old"
 
 
 def live_matches(now: datetime) -> list[LiveMatch]:
-    rows = matches_to_watch().values_list("pk", "title", "last_scraper_update", "created_at")
+    refs = MatchRef.objects.filter(match=OuterRef("pk")).order_by("-source__precedence_weight", "pk")
+    key = Subquery(refs.values(key=Concat("source__key", Value("_"), "source_event_id"))[:1])
+    rows = matches_to_watch().values_list("pk", key, "last_scraper_update", "created_at")
     return [
-        LiveMatch(pk, title, max(0.0, (now - (updated or created)).total_seconds()))
-        for pk, title, updated, created in rows
+        LiveMatch(pk, key, max(0.0, (now - (updated or created)).total_seconds())) for pk, key, updated, created in rows
     ]
+
+
+def open_alerts(live: Sequence[LiveMatch]) -> QuerySet[Alert]:
+    """Returns the open alerts, for every list of alerts.
+
+    Without those of silent matches that were read since or are not watched any more: the watchdog closes these within
+    seconds. `live`: the present `live_matches`.
+    """
+    ages = {match.match_id: match.age_seconds for match in live}
+    opened = Alert.objects.filter(closed_at__isnull=True)
+    over = [alert.pk for alert in opened.filter(key__startswith=alert_keys.STALE) if _is_over(alert, ages)]
+    return opened.exclude(pk__in=over)
+
+
+def _is_over(alert: Alert, ages: dict[int, float]) -> bool:
+    """Returns whether the match of an alert about silence was read since the alert was updated."""
+    age = ages.get(alert.detail.get("match_id", 0))
+    return age is None or age < alert.detail.get("silent_seconds", 0)
 
 
 def scraper_errors() -> QuerySet[ScrapeError]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import F, Prefetch, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -19,6 +19,7 @@ from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.channels import configured
 from monitoring.alerts.registry import acknowledge, mute, unmute
 from monitoring.models import Alert, AlertMessage, Severity
+from monitoring.queries import live_matches, open_alerts
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, LimitedForm, column, presence_filter, span
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 from victoryline.lib.operators import OperationRefused
@@ -147,6 +148,13 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
             run=for_each(lambda pk, call: unmute(pk, actor=call.actor, now=call.now)),
         ),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
+        """The list leaves out alerts that are over and not closed yet."""
+        rows = super().get_queryset(request)
+        if not (request.resolver_match and str(request.resolver_match.url_name).endswith("_changelist")):
+            return rows
+        return rows.filter(Q(closed_at__isnull=False) | Q(pk__in=open_alerts(live_matches(timezone.now()))))
 
     shown_severity = column("severity", lambda alert: alert.severity, label=SEVERITY_COLOURS)
     shown_state = column("state", _alert_state, label={"open": BAD, "closed": GOOD})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from monitoring.models import Alert
 from scraping.errors import ERROR_RULES, ErrorClass
 
 STILL_SERVED = "The last data of the match is still served, with its age."
@@ -174,13 +175,17 @@ PUBLIC_TEXTS = {
     DISK: "A disk is almost full",
     DELIVERY: "One of the alert channels does not deliver",
 }
-PUBLIC_ENDINGS = {
-    DEAD: "is dead",
-    DEAD_DISCOVERY: "is dead",
-    DEAD_ROUND: "is dead",
-    PAUSED: "is paused",
-    LAYOUT: "has changed",
-    CHANGED: "has changed",
+PUBLIC_ENDINGS = {DEAD_DISCOVERY: "is dead", DEAD_ROUND: "is dead", CHANGED: "has changed"}
+# Alerts about a match: a summary has its title, which is match data.
+PUBLIC_MATCH_TEXTS = {
+    STALE: "{} has had no update for too long",
+    ERROR_RATE: "{} has too many errors",
+    DEAD: "A task of {} is dead",
+    PAUSED: "{} is paused",
+    PAUSED_LONG: "{} is live and was paused for too long",
+    LAYOUT: "The page of {} has changed",
+    INCOMPLETE: "{} has ended and is not complete",
+    BREAKER: "{} is not polled after many failures",
 }
 
 
@@ -200,9 +205,14 @@ def disk(worker_id: str) -> str:
     return DISK.of(worker_id.rpartition("-")[0].rpartition("-")[0] or worker_id)
 
 
-def public_text(key: str, summary: str) -> str:
-    """Returns a summary for the public: without reasons, which can contain addresses, and without host names."""
-    kind = kind_of(key)
+def public_text(alert: Alert, match_key: str) -> str:
+    """Returns the text of an alert for the public: without teams, hosts, and reasons, which can contain addresses.
+
+    `match_key`: the public key of the match that it is about; empty for other alerts.
+    """
+    kind = kind_of(alert.key)
+    if match_key:
+        return PUBLIC_MATCH_TEXTS.get(kind, "An alert about {} is open").format(match_key)
     if ending := PUBLIC_ENDINGS.get(kind):
-        return f"{summary.partition(f' {ending}: ')[0]} {ending}"
-    return PUBLIC_TEXTS.get(kind, summary)
+        return f"{alert.summary.partition(f' {ending}: ')[0]} {ending}"
+    return PUBLIC_TEXTS.get(kind, alert.summary)

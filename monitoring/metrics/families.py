@@ -23,9 +23,9 @@ from monitoring.audit import RECOVERIES
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.scrapers import health_of
 from monitoring.health.status_rules import SystemStatus
-from monitoring.models import Alert, AuditEntry, Grade, Severity
+from monitoring.models import AuditEntry, Grade, Severity
 from monitoring.objectives import WINDOW_NAME, last_hour
-from monitoring.queries import matches_to_watch, percentile
+from monitoring.queries import matches_to_watch, open_alerts, percentile
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -130,7 +130,7 @@ def _totals(evaluation: Evaluation) -> Iterator[Metric]:
     matches = {one.match_id for one in evaluation.scrapers}
     succeeded_at = evaluation.last_success_at
     ages = [] if succeeded_at is None else [((evaluation.now - succeeded_at).total_seconds(),)]
-    alerts = _counts(Alert.objects.filter(closed_at__isnull=True), "severity")
+    alerts = _counts(open_alerts(evaluation.live_matches), "severity")
     text = "1 for the current status of /health."
     yield gauge("victoryline_health", text, [(one.value, one == status) for one in SystemStatus], "status")
     text = "1 for the current grade of the system."

@@ -179,7 +179,7 @@ def past(match: CachedMatch, asked: Asked, *, name: str, now: datetime) -> Answe
         raise history_problems.too_old(match, reads.oldest(match))
     was = reads.as_it_was(match, row)
     freshness = _freshness_then(was, now)
-    more = {"provenance": row["provenance"]} if asked.get("include") else {}
+    more = {"provenance": row["provenance"]} if "provenance" in asked.get("include", "") else {}
     is_closed = moment is None or row["sequence"] < match.sequence
     version = unsequenced_version(was, without=WITHOUT_HISTORY)
     return Answer(

@@ -48,8 +48,10 @@ class MatchView(MatchReadView):
             included["provenance"] = reads.provenance(match)
         if "provisional" in include:
             included["provisional"] = reads.provisional(match)
+        if "readings" in include:
+            included["readings"] = reads.readings(match)
         etag = match_etag(match)
-        if etag and included:  # provenance and provisional scores may change while the match does not
+        if etag and included:  # what is included may change while the match does not
             etag = f'{etag[:-1]}-{checksum_of(included)[:16]}"'
         return etag, lambda: render_match(MatchDocument, match, _metadata=FullMetadata.of(match, freshness), **included)
 

@@ -59,17 +59,13 @@ class RequestPage:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._max_bytes = session.host.options.max_body_bytes
-        self._page: Page | None = None
+        self.page: Page | None = None
         self._is_crashed = self._is_closed = False
         self._numbers = count()
         self._unsent: list[dict[str, Any]] = []
         self._waiting: dict[int, Waiting] = {}
         self._refused: set[str] = set()  # addresses of requests for which Chromium got no connection
         self._exchanging: asyncio.Task[None] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self._page is not None
 
     async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document:
         """Returns the response, within the limits; every error is a ScrapingError."""
@@ -108,8 +104,8 @@ class RequestPage:
                 await self._exchange(page)
             except Exception as error:  # noqa: BLE001 - the requests get it
                 self._fail(self._failure(error), with_unsent=page is None)
-                if self._page is not None:
-                    self._session.retire_context(self._page)
+                if self.page is not None:
+                    self._session.retire_context(self.page)
                 await self._discard()
 
     async def _exchange(self, page: Page) -> None:
@@ -129,14 +125,14 @@ class RequestPage:
 
     async def _opened(self) -> Page:
         """Returns the page, in the current context of the current browser."""
-        if self._page is not None and self._is_usable(self._page):
-            return self._page
+        if self.page is not None and self._is_usable(self.page):
+            return self.page
         self._fail(PageCrashed("the page for requests was lost"))  # nothing would finish those under way
         await self._discard()
         options = self._session.host.options
         address = str(URL(self._session.site.base_url).origin() / "")
         page, _ = await self._session.open_page()
-        self._page, self._is_crashed = page, False
+        self.page, self._is_crashed = page, False
         page.on("crash", self._on_crash)
         page.on("requestfailed", self._on_failed)
         await with_timeout(page.route(address, _serve_empty), OPEN_SECONDS, "preparing a page")
@@ -223,7 +219,7 @@ class RequestPage:
                 response.set_exception(failure)
 
     async def _discard(self) -> None:
-        page, self._page = self._page, None
+        page, self.page = self.page, None
         if page is not None:
             await self._session.close_page(page)
 

@@ -31,7 +31,7 @@ def is_traced(level: TraceLevel, *, is_failed: bool, seconds: float) -> bool:
 
 def trace_failure(level: TraceLevel, source: str, method: str, url: str, *, seconds: float, error: Exception) -> None:
     if is_traced(level, is_failed=True, seconds=seconds):
-        facts = {"source": source, "method": method, "error_type": type(error).__name__}
+        facts = {"source": source, "method": method, "exception_type": type(error).__name__}
         _write(url, seconds, f"failed: {error}", facts)
 
 

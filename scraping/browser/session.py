@@ -136,7 +136,7 @@ class Session:
     @property
     def has_attached_pages(self) -> bool:
         """Whether pages of matches are open that stay open between reads."""
-        return self.page_count > self._visits + self.request_page.is_open
+        return self.page_count > self._visits + (self.request_page.page is not None)
 
     async def wait_idle(self, seconds: float) -> None:
         """Waits until no read is under way, at most this long."""

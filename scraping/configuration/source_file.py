@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
@@ -55,7 +55,8 @@ WebAddress = Annotated[str, Field(max_length=300), AfterValidator(_web_address)]
 Host = Annotated[str, AfterValidator(_host)]
 Selector = Annotated[str, Field(min_length=1, max_length=500)]
 Team = Annotated[str, Field(min_length=1, max_length=120)]
-_TEAMS = TypeAdapter(dict[Sport, dict[Team, list[Team]]])
+# The section `nations` holds for every sport.
+_TEAMS = TypeAdapter(dict[Sport | Literal["nations"], dict[Team, list[Team]]])
 
 
 def _key_of_class(name: str) -> str:
@@ -235,14 +236,19 @@ def read_teams(path: Path) -> list[TeamAlias]:
     except (OSError, yaml.YAMLError, ValidationError) as error:
         raise SourceFileError(f"{path.name}: {error}") from error
     found: dict[tuple[str, str], TeamAlias] = {}
-    for sport, named in teams.items():
-        for name, aliases in named.items():
-            for alias in aliases:
-                row = TeamAlias(sport=sport.value, alias=alias, name=name, squeezed=squeezed(alias))
-                first = found.setdefault((row.sport, row.squeezed), row)
-                if first.name != name:
-                    raise SourceFileError(f"{path.name}: {sport.value}: {alias} is {first.name} and {name}")
+    for sport, name, alias in _entries(teams):
+        row = TeamAlias(sport=sport.value, alias=alias, name=name, squeezed=squeezed(alias))
+        first = found.setdefault((row.sport, row.squeezed), row)
+        if first.name != name:
+            raise SourceFileError(f"{path.name}: {sport.value}: {alias} is {first.name} and {name}")
     return list(found.values())
+
+
+def _entries(teams: Mapping[Sport | Literal["nations"], Mapping[str, list[str]]]) -> Iterator[tuple[Sport, str, str]]:
+    for section, named in teams.items():
+        for sport in (section,) if isinstance(section, Sport) else Sport:
+            for name, aliases in named.items():
+                yield from ((sport, name, alias) for alias in aliases)
 
 
 def sync_teams(rows: list[TeamAlias], *, is_reset: bool) -> int:

@@ -191,12 +191,8 @@ def _ingest(one: Submission, claim: Claim, pace: Pace, now: datetime) -> tuple[s
     attempt = ingest.Attempt(
         claim.worker_id, payload.captured_at, claim.attempt > 1, now=now, data_source=MANUAL, clock=timezone.now
     )
-    if ref.captured_at is not None and payload.captured_at < ref.captured_at:
-        changes = late_updates.replay(payload, ref_id=ref.pk, pace=pace, attempt=attempt)
-        ref.match.refresh_from_db(fields=("sequence",))
-        return OLD, _result(ref.match.sequence, bool(changes.served), changes, is_taken=False)
     ingested = ingest.apply(payload, ref_id=ref.pk, pace=pace, attempt=attempt)
-    reason = "" if ingested.is_taken else PROVISIONAL
+    reason = OLD if ingested.is_overtaken else "" if ingested.is_taken else PROVISIONAL
     return reason, _result(ingested.sequence, ingested.is_changed, ingested.events, is_taken=ingested.is_taken)
 
 

@@ -1,6 +1,7 @@
 """Ends an attempt: finished, to be retried, dead, or cancelled. Only the holder of the current fence can do it.
 
-A worker whose lease has expired loses its tasks (`rescue`); a task that has cost too many workers is dead.
+Guards against late writers, whose fence is refused, and against tasks of dead workers: a worker whose lease has expired
+loses them (`rescue`); a task that has cost too many workers is dead.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from scraping.models.match import (
     Priority,
     ScraperStatus,
     match_key,
+    match_keys,
 )
 from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, UnknownValue
 from scraping.models.process import CommandKind, Lease, Worker, WorkerCommand

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -156,7 +156,7 @@ class Match(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.title or f"match {self.pk}"
+        return self.title or self.key
 
     @property
     def key(self) -> str:
@@ -258,18 +258,6 @@ class MatchRef(models.Model):
         return tuple(broken if has_events else ["events", *broken])
 
     @property
-    def envelope(self) -> dict[str, Any]:
-        """The latest reading of this source, with its version and its integrity (FS-8)."""
-        return {
-            "source": self.source.key,
-            "schema_version": self.payload_schema,
-            "captured_at": self.captured_at.isoformat() if self.captured_at else None,
-            "source_event_id": self.source_event_id,
-            "normalized": self.payload,
-            "integrity": self.integrity,
-        }
-
-    @property
     def planned_at(self) -> datetime | None:
         """Returns the next poll time; None where the ref is not watched or its source is disabled."""
         return self.next_poll_at if self.is_watched and self.source.is_enabled else None
@@ -278,9 +266,19 @@ class MatchRef(models.Model):
     def has_gap(self) -> bool:
         return self.events_through < self.events_seen
 
+    def has_overtaken(self, captured_at: datetime) -> bool:
+        """Returns whether the stored reading is newer than one of this time: they are written in any order."""
+        return self.captured_at is not None and captured_at < self.captured_at
+
 
 def match_key(match_id: int) -> str:
     """Returns the public name of a match, as logs, errors and health rows have it; its number without any source."""
-    refs = MatchRef.objects.filter(match=match_id).order_by("-source__precedence_weight", "pk")
-    found = refs.values_list("source__key", "source_event_id").first()
-    return "_".join(found) if found else str(match_id)
+    return match_keys([match_id])[match_id]
+
+
+def match_keys(match_ids: Iterable[int]) -> dict[int, str]:
+    """Returns the public names of matches: their keys at the sources of the highest precedence; one query."""
+    names = {pk: str(pk) for pk in match_ids}
+    refs = MatchRef.objects.filter(match__in=names).order_by("source__precedence_weight", "-pk")
+    found = refs.values_list("match_id", "source__key", "source_event_id")
+    return names | {pk: f"{source}_{event_id}" for pk, source, event_id in found}

@@ -156,12 +156,14 @@ class SourceAccess:
         site = session.site
         if site.read_way in REQUEST_WAYS:
             return await ask(session, ReadMode(site.read_way))
-        mode, is_trial = self.modes.next_mode(site.key)
+        has_refused = site.key in self.modes.refusing
+        mode, is_trial = self.modes.next_mode(site.key) if has_refused else (ReadMode.DIRECT, False)
         reading = await ask(session, mode)
         error = error_in(reading, required)
         if error is None:
             session.accepted_modes.add(mode)
-            self.modes.accepted(site.key, mode)
+            if has_refused:
+                self.modes.accepted(site.key, mode)
             return replace(reading, reason=self.modes.reason(site.key) if mode is ReadMode.IN_PAGE else "")
         if not is_refusal(error) or (mode in session.accepted_modes and not is_trial):
             return reading
@@ -227,7 +229,7 @@ class SourceAccess:
             self.sessions.host.report_lost(session.generation, str(error))
             raise
         except ReadTimeout as error:
-            if (is_visit or session.request_page.is_open) and not await self.sessions.host.probe():
+            if (is_visit or session.request_page.page is not None) and not await self.sessions.host.probe():
                 raise ResourceLost("the browser hung and is being replaced") from None
             if timeout_factor > 1:
                 self.sessions.drop(session, cause=error)

@@ -52,7 +52,8 @@ class ReadModes:
             return ReadPlan("the source is always visited")
         if adapter.layout is not None and (site.read_way == "attached" or adapter.prefers_attached):
             return ReadPlan(is_attached=True)
-        if target.visits_from is None and self._access.modes.is_visited_only(site.key):
+        modes = self._access.modes
+        if target.visits_from is None and site.key in modes.refusing and modes.is_visited_only(site.key):
             return ReadPlan("the source refuses requests")
         if requests := adapter.requests(target.ref, site.base_url):
             return ReadPlan(requests=requests)
@@ -204,7 +205,7 @@ class ReadModes:
                 site,
                 ref,
                 target.adapter.endpoints(ref),
-                parse=None if site.token_url else target.adapter.parse,
+                parse=target.adapter.parse,
                 is_suspect=target.is_suspect,
                 timeout_factor=target.timeout_factor,
             )

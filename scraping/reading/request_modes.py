@@ -51,6 +51,7 @@ class RequestModes:
         self._learned: dict[str, LearnedMode] = {}
         self._changed: set[str] = set()  # sources whose rows have to be written
         self._doubted: dict[str, str] = {}  # by source: the session in which every request was refused
+        self.refusing: frozenset[str] = frozenset()  # all others are requested directly
 
     def learned(self, source: str) -> LearnedMode | None:
         """Returns what is known of a source (by its key); None: it is requested directly."""
@@ -84,6 +85,7 @@ class RequestModes:
         """Records that requests were refused in every mode. In a second session that is not about the session."""
         if self._doubted.setdefault(source, session_id) != session_id:
             self.refused(source, accepted=ReadMode.VISIT, reason=reason)
+        self._count_refusing()
 
     def refused(self, source: str, *, accepted: ReadMode, reason: str) -> None:
         """Records that requests in a mode were refused, and which mode the source accepts."""
@@ -93,6 +95,7 @@ class RequestModes:
             return
         learned = self._learned[source] = after_refusal(before, mode=accepted, reason=reason, now=self._clock())
         self._changed.add(source)
+        self._count_refusing()
         logger.warning(
             "%s refuses direct requests (%s): its matches are read by %s. Direct requests are tried again in %d min",
             source,
@@ -105,7 +108,9 @@ class RequestModes:
     def accepted(self, source: str, mode: ReadMode) -> None:
         """Records that a request was accepted; a direct one ends what was learned."""
         self._doubted.pop(source, None)
-        if mode is ReadMode.DIRECT and self._learned.pop(source, None) is not None:
+        ended = self._learned.pop(source, None) if mode is ReadMode.DIRECT else None
+        self._count_refusing()
+        if ended is not None:
             self._changed.add(source)
             logger.info(
                 "%s accepts direct requests again",
@@ -122,3 +127,7 @@ class RequestModes:
         self._changed -= {source for source, learned in written.items() if self._learned.get(source) is learned}
         changed = {source: self._learned.get(source) for source in tuple(self._changed)}
         self._learned = {source: learned for source, learned in {**stored, **changed}.items() if learned is not None}
+        self._count_refusing()
+
+    def _count_refusing(self) -> None:
+        self.refusing = frozenset(self._learned) | frozenset(self._doubted)

@@ -1,8 +1,9 @@
 """Parsing helpers that all adapters share.
 
 Getters for JSON of unknown quality: each returns a value of the expected type or nothing, and never raises.
-Strict response schemas: a missing field or a field of another type is a SchemaBreak that names its path; unknown fields
-are ignored; an unknown *value* in a field that we rely on is counted with `note_unrecognized`.
+Strict response schemas: a part that does not match is left out and noted (broken_parts), or is a SchemaBreak that
+names its path where the reading is worth nothing without it; unknown fields are ignored; an unknown *value* in a field
+that we rely on is counted with `note_unrecognized`.
 Bot challenges and errors that arrive with status 200.
 """
 
@@ -33,11 +34,14 @@ from scraping.errors import (
 from scraping.payloads import BrokenPart, DiscoveredMatch, Innings, Parsed, UnrecognizedValue
 from scraping.readings import Document, Reading
 from scraping.sources import broken_parts
+from scraping.sources.broken_parts import NeededPartError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TAG = re.compile(r"<[^>]*>")
 _SPACE = re.compile(r"\s+")
-_NEXT_DATA = re.compile(r"""<script\b[^>]*\bid=["']?__NEXT_DATA__\b[^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
+_NEXT_DATA = re.compile(
+    r"""<script\b[^>]*\bid=["']?__NEXT_DATA__(?=["'\s>])[^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE
+)
 EVIDENCE_CHARACTERS = 20_000
 _EARLIEST, _LATEST = 0, 253_402_300_799  # 1970 to 9999, in seconds
 
@@ -136,22 +140,33 @@ def validated(
 ) -> T:
     """Returns a validated response, or the part of one at `path`, without the parts that cannot be read (broken_parts).
 
-    Raises SchemaBreak that names each invalid field where a required field of the whole, or one of the fields `needed`,
-    is invalid. Example: `sofascore.event.v1: event.status.type (missing)`.
+    Raises SchemaBreak that names the invalid fields where a required field of the whole, or one of the fields `needed`,
+    is invalid. Example: `sofascore.event.v1: event.status.type (field required)`.
     """
     if data is None and path:
         raise SchemaBreak(f"{schema}: {path} (field required)", url=url, selector=path)
+    validate = _validator(kind).validate_python
     try:
-        return cast("T", _validator(kind).validate_python(data))
+        return cast("T", validate(data))
     except ValidationError as error:
-        rest = broken_parts.read_without(_validator(kind).validate_python, data, error, needed=needed, path=path)
-        if rest is not None:
-            return cast("T", rest)
-        places = [((path, *one["loc"]) if path else one["loc"], one["msg"]) for one in error.errors()[:5]]
-        broken = [f"{path_of(place)} ({message.lower()})" for place, message in places]
+        try:
+            return cast("T", broken_parts.read_without(validate, data, error, needed=needed, path=path))
+        except NeededPartError as broken:
+            places = [((path, *place) if path else place, said) for place, said in broken.invalid[:5]]
+        message = f"{schema}: {'; '.join(f'{path_of(place)} ({said.lower()})' for place, said in places)}"
         paths = ", ".join(path_of(place) for place, _ in places)
-        message = f"{schema}: {'; '.join(broken)}"
         raise SchemaBreak(message, url=url, evidence=str(data)[:2000], selector=paths) from error
+
+
+def readable(
+    kind: type[T], data: Any, *, schema: str, url: str = "", path: str = "", needed: Collection[str] = ()
+) -> T | None:
+    """Returns a validated part that a reading can do without; None where it cannot be read, which is noted."""
+    try:
+        return validated(kind, data, schema=schema, url=url, path=path, needed=needed)
+    except SchemaBreak as error:
+        broken_parts.note(path or schema, str(error).removeprefix(f"{schema}: "))
+        return None
 
 
 def path_of(location: tuple[int | str, ...]) -> str:

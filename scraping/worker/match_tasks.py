@@ -64,6 +64,7 @@ def scrape_full(claim: Claim, engine: Engine) -> None:
     while (
         len(payloads) < validate.CONFIRMING_READINGS
         and ref.payload
+        and not ref.has_overtaken(payloads[-1].captured_at)
         and goes_backwards(ref.payload, payloads[-1].normalized())
     ):
         payloads.append(read())

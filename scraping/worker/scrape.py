@@ -243,10 +243,11 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
             endings.sync_at_milestone(ref, now=now)
     engine.progress(claim, Stage.PERSISTED)
     _set_stored(ref, payload if ingested.is_taken else None, ref.polling_interval_seconds, engine)
+    outcome = "overtaken" if ingested.is_overtaken else "changed" if ingested.is_changed else "unchanged"
     readings.note_outcome(
-        "changed" if ingested.is_changed else "unchanged",
+        outcome,
         scraper_id=ingested.scraper_id,
-        is_shown=ingested.is_changed or engine.shows_unchanged(ref.unchanged_polls),
+        is_shown=outcome != "unchanged" or engine.shows_unchanged(ref.unchanged_polls),
     )
 
 

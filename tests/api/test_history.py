@@ -272,7 +272,7 @@ class TestAsOf:
         waited = began + timedelta(seconds=60)
         read(ref, payload_of(ref, chasing(91), at=waited), at=waited, clock=lambda: waited + timedelta(seconds=2))
         address = f"/api/v1/matches/{ref.match_id}"
-        for seconds, sequence in ((1.0, 1), (2.0, 1), (2.11, 2)):
+        for seconds, sequence in ((1.0, 1), (2.0, 1), (2.49, 1), (2.51, 2)):
             found = caller.get(address, {"as_of": (waited + timedelta(seconds=seconds)).isoformat()})
             assert found.json()["sequence"] == sequence, seconds
 

@@ -17,6 +17,7 @@ from monitoring.alerts.channels import DeliveryError, configured
 from monitoring.alerts.delivery import base_url
 from monitoring.alerts.message_text import document, one_line
 from monitoring.models import Alert, Channel, Severity
+from monitoring.queries import live_matches, open_alerts
 from victoryline.lib.redaction import clean
 from victoryline.lib.times import as_utc_iso
 
@@ -40,13 +41,13 @@ class Command(BaseCommand):
         if options["test"]:
             self._send_test(channel)
             return
-        alerts = list(Alert.objects.filter(closed_at__isnull=True).order_by("severity", "opened_at"))
+        now = timezone.now()
+        alerts = list(open_alerts(live_matches(now)).order_by("severity", "opened_at"))
         if options["json"]:
             self.stdout.write(json.dumps({"alerts": [_as_json(alert) for alert in alerts]}))
             return
         if not alerts:
             self.stdout.write("No alert is open.")
-        now = timezone.now()
         for alert in alerts:
             minutes = (now - alert.opened_at).total_seconds() / 60
             self.stdout.write(f"{alert.severity:8} {minutes:5.0f} min  {one_line(alert.summary)}")

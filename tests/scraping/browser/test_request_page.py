@@ -251,7 +251,7 @@ class TestLoss:
             await read(session, local_site)
             pending = asyncio.ensure_future(document(session, local_site, "/never"))
             await asyncio.sleep(0.2)
-            page = session.request_page._page
+            page = session.request_page.page
             assert page is not None
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(page.goto("chrome://crash"), 5)
@@ -267,7 +267,7 @@ class TestLoss:
     ) -> None:
         async def reload() -> None:
             await read(session, local_site)
-            page = session.request_page._page
+            page = session.request_page.page
             assert page is not None
             await page.goto("about:blank")
             with pytest.raises(PageCrashed):
@@ -281,7 +281,7 @@ class TestLoss:
     ) -> None:
         async def lose() -> None:
             await read(session, local_site)
-            page = session.request_page._page
+            page = session.request_page.page
             assert page is not None
             await page.close()
             assert (await document(session, local_site)).status == 200
@@ -294,11 +294,11 @@ class TestLoss:
     ) -> None:
         async def retire() -> None:
             await read(session, local_site)
-            first = session.request_page._page
+            first = session.request_page.page
             assert first is not None
             session.retire_context(first)
             await read(session, local_site)
-            assert session.request_page._page is not first
+            assert session.request_page.page is not first
             assert session.page_count == 1
             assert len(session._pages_in) == 1
 

@@ -14,18 +14,16 @@ from django.test import override_settings
 from scraping import apps
 from scraping.browser.egress.upstream_proxies import (
     LONGEST_QUARANTINE_SECONDS,
-    MIN_READINGS,
     FailureCause,
     Proxy,
     ProxyError,
     ProxyPlan,
     ProxyPool,
-    UsualSizes,
     cause_of,
     parse,
 )
 from scraping.browser.session import Session
-from scraping.browser.sessions import Sessions
+from scraping.browser.sessions import MIN_READINGS, Sessions, UsualSizes
 from scraping.errors import AuthExpired, Blocked, Gone, ReadTimeout, ResourceLost, SchemaBreak, ScrapingError, Transient
 from scraping.reading.access import error_for
 from scraping.reading.reader import Reader, Target

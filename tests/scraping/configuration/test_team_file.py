@@ -28,6 +28,8 @@ def test_the_projects_own_file_makes_two_names_one_team() -> None:
         ("cricket", "IND-W", "India Women"),
         ("football", "Atletico-MG", "Atlético Mineiro"),
         ("football", "Spurs", "Tottenham Hotspur FC"),
+        ("football", "KOR", "Korea Republic"),
+        ("cricket", "UAE", "United Arab Emirates"),
     ):
         aliases = TeamAlias.objects.names(sport)
         assert names.similarity(names.team(one, "", aliases), names.team(other, "", aliases)) == names.EXACT
