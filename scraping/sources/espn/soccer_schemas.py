@@ -52,7 +52,6 @@ class SoccerStatus(Response):
 
     @property
     def is_walkover(self) -> bool:
-        """Whether there was no play; a score of nil then says nothing."""
         return self.name == "WALKOVER"
 
     @property
