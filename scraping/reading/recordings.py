@@ -26,6 +26,7 @@ from scraping.sources.crex.site import page_state
 
 VOCABULARY = frozenset(Path(__file__).with_name("vocabulary.txt").read_text(encoding="utf-8").split())
 _PIECE = re.compile(r"(?P<origin>https?://[\w.:@%-]+)|[^\W_]+", re.IGNORECASE)  # an address up to its path, or a word
+_TOKEN = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _ID_FIELD = re.compile(r"(?:^|[a-z_])(?:[iI]d|uid|[fF]?key|mf)$")
 _CODE = re.compile(r"[0-9A-Za-z]{2,40}", re.ASCII)
@@ -176,6 +177,7 @@ class Anonymiser:
         self._numbers: dict[int, int] = {}
         self._codes: dict[str, str] = {}
         self._origins: dict[str, str] = {}
+        self._seen = {piece.lower() for one in documents.values() for piece in _TOKEN.findall(one.text())}
         self.text(base_url)  # its host is the first one
         self._learn(match_id, "id")
         for content in self._contents.values():
@@ -201,13 +203,14 @@ class Anonymiser:
             return [self.shape(one, name) for one in value]
         if isinstance(value, str):
             is_id = bool(_ID_FIELD.search(name))
-            return _PIECE.sub(lambda found: "x" if is_id and found[0].isdigit() else self._masked(found[0]), value)
+            return _PIECE.sub(lambda found: self._masked(found, is_id=is_id), value)
         return None if _ID_FIELD.search(name) else value
 
-    def _masked(self, piece: str) -> str:
-        numbers = (*map(str, self._numbers), *map(str, self._numbers.values()))
+    def _masked(self, found: re.Match[str], *, is_id: bool) -> str:
+        piece, numbers = found[0], {*map(str, self._numbers), *map(str, self._numbers.values())}
         is_replaced = piece in self._codes or piece in self._codes.values() or (len(piece) > 3 and piece in numbers)
-        return "x" if is_replaced or not (piece.isdigit() or _is_known(piece)) else piece
+        is_kept = not is_id if piece.isdigit() else _is_known(piece)
+        return piece if is_kept and not is_replaced and not found["origin"] else "x"
 
     def _learn(self, value: Any, name: str = "") -> None:
         """Finds the ids. What is an id in one place is replaced in all of them."""
@@ -278,7 +281,7 @@ class Anonymiser:
         """Returns a free word of the same length and case; a longer one where all of them are taken."""
         for attempt in range(10_000):
             drawn = "".join(map(self._letter, range(len(word)), word, [digits] * len(word)))
-            if drawn not in taken and drawn.lower() not in VOCABULARY:
+            if drawn not in taken and drawn.lower() not in VOCABULARY and drawn.lower() not in self._seen:
                 break
             word += "a" * (attempt % 200 == 199)
         return drawn
