@@ -9,10 +9,10 @@ from datetime import date, datetime
 from itertools import islice, product
 from typing import Any
 
-from scraping.errors import PayloadRejected, SchemaBreak
+from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import Figures, Lineups, Payload, UnrecognizedValue
 from scraping.reading.access import without_failed_documents
-from scraping.readings import PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request, Site
+from scraping.readings import FIELDS, PAGE, Document, Endpoint, Reading, ReadMode, RefInfo, Request, Site
 from scraping.sources import parsing
 from scraping.sources.base import Adapter
 
@@ -69,11 +69,12 @@ class Trial:
     @property
     def rank(self) -> tuple[int, ...]:
         """Returns how well it fits the documents; of errors, the deepest place is that of the right kind."""
-        if isinstance(self.error, SchemaBreak) or self.error is None:
-            place = self.error.selector.partition(",")[0] if self.error else ""
+        depth = 0
+        if isinstance(self.error, SchemaBreak):
+            place = self.error.selector.partition(",")[0]
             depth = place.count(".") + place.count("[") + bool(place)
-        else:
-            depth = 9 if isinstance(self.error, PayloadRejected) else 1
+        elif self.error is not None and not isinstance(self.error, LayoutChanged):
+            depth = 9  # it was understood, and states another match or a refusal
         is_partial = isinstance(self.result, Payload) and self.result.is_partial_state
         quality = -1 if self.error else self.is_found * 2 - is_partial
         unread = len(self.missing) + len(self.unknown) + len(self.broken_parts)
@@ -117,7 +118,7 @@ class Trials:
         about_match = (MATCH, LINEUPS, FIGURES)
         group = about_match if kinds & {*about_match} else tuple(kind for kind in KINDS if kind in kinds)[:1]
         failed = [trial for trial in trials.values() if trial.error is not None]
-        return [one for one in found if one.kind in group] or sorted(failed, key=lambda one: one.rank)[-1:]
+        return [one for one in found if one.kind in group] or sorted(failed, key=lambda one: one.rank, reverse=True)[:1]
 
     def _ref(self) -> RefInfo:
         """Returns the match that the address of a document names."""
@@ -156,7 +157,8 @@ class Trials:
         else:
             planned = adapter.round_plan(base, asked).requests if asked else ()
             parse = lambda one: adapter.parse_round(one, base, asked)  # noqa: E731 - as above
-        names = dict.fromkeys(one.name for one in planned)
+        own = [FIELDS] if kind == MATCH and adapter.layout is not None else []
+        names = dict.fromkeys([*(one.name for one in planned), *own])
         return [*names, *([PAGE] if PAGE not in names and (names or kind in (MATCH, LIST)) else [])], parse
 
     def _uses(self, names: Sequence[str]) -> Iterator[dict[str, Saved]]:

@@ -1,6 +1,6 @@
 """Makes the recordings of this folder again: `python -m tests.recordings.make`. A change of a shape is made here.
 
-The documents are those of the stadium and of the tests' builders, shortened and written by the command's own anonymiser.
+The documents are those of the stadium and of the builders of tests, shortened, and anonymised as `read --save` does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ django.setup()
 
 from scraping.reading.recordings import save  # noqa: E402 - needs the settings
 from scraping.reading.saved import Saved, Trials  # noqa: E402
-from scraping.readings import PAGE, Document, RefInfo, Request, Site  # noqa: E402
+from scraping.readings import FIELDS, PAGE, Document, RefInfo, Request, Site  # noqa: E402
 from scraping.sources import adapter_for, parsing  # noqa: E402
 from scraping.sources.crex.site import page_state  # noqa: E402
+from scraping.sources.extract import from_html  # noqa: E402
 from tests.scraping.sources import builders as build  # noqa: E402
 from tests.scraping.sources import espn_builders as espn  # noqa: E402
 from tests.scraping.sources import espncricinfo_pages as cricinfo  # noqa: E402
@@ -109,7 +110,11 @@ async def of_stadium(key: str, programme: str, visitor: Visitor) -> None:
                              ("event", "incidents", "innings")],
         "board": [page],
     }  # fmt: skip
-    record(f"{key}/match", "match", base, *await asked(own.get(key) or adapter.requests(ref, base)), **known)
+    documents = await asked(own.get(key) or adapter.requests(ref, base))
+    record(f"{key}/match", "match", base, *documents, **known)
+    if adapter.layout is not None:
+        fields = build.document(FIELDS, from_html(documents[0].text(), adapter.layout))
+        record(f"{key}/attached", "match", base, fields, **known)
     if adapter.lineup_schema:
         documents = await asked(adapter.lineup_requests(ref, base), LINEUP_ROWS)
         record(f"{key}/lineups", "lineups", base, *documents, **known)
@@ -136,7 +141,9 @@ async def of_stadium(key: str, programme: str, visitor: Visitor) -> None:
 def of_builders() -> None:
     """Records further shapes of the real sites (docs/sources), which the stadium does not serve."""
     rendered = build.page_html(None, build.HEADER.format(said="PEL need 64 runs"))
-    record("crex/rendered", "match", build.CREX_BASE, build.document(PAGE, rendered, url=build.CREX.url), match_id="9XA")
+    record(
+        "crex/rendered", "match", build.CREX_BASE, build.document(PAGE, rendered, url=build.CREX.url), match_id="9XA"
+    )
     record("crex/state", "match", build.CREX_BASE, build.page(), match_id="9XA")
     data = {"props": {"pageProps": {"event": build.event()}}}
     page = build.document(PAGE, f'<script id="__NEXT_DATA__" type="application/json">{json.dumps(data)}</script>')
@@ -155,9 +162,26 @@ def of_builders() -> None:
     record("espnsoccer/summary", "match", espn.SOCCER_BASE, document, match_id=espn.SOCCER.source_event_id)
     shown = build.document(PAGE, f"<html><body><pre>{json.dumps(espn.summary())}</pre></body></html>")
     record("espn/page", "match", espn.BASE, shown, match_id=espn.CRICKET.source_event_id)
-    wicket = cricinfo.content(cricinfo.comment(cricinfo.ball(3, 4)), cricinfo.wicket(), cricinfo.comment(cricinfo.ball(1)))
-    page = build.document(PAGE, cricinfo.html({"data": {"match": cricinfo.match(), "content": wicket}}), url=cricinfo.URL)
+    wicket = cricinfo.content(
+        cricinfo.comment(cricinfo.ball(3, 4)), cricinfo.wicket(), cricinfo.comment(cricinfo.ball(1))
+    )
+    page = build.document(
+        PAGE, cricinfo.html({"data": {"match": cricinfo.match(), "content": wicket}}), url=cricinfo.URL
+    )
     record("espncricinfo/live", "match", "http://site.test/espncricinfo", page, match_id="800200")
+
+    card = [
+        {"c": "OR", "d": "151/10(116", "b": ["P1.40.31.4.1.2.B1./22-129.03", "P2.0.0.0.0"], "a": ["B1.30.24.1.3"]},
+        {"c": "PE", "d": "88/2(63", "b": ["B1.50.30.5.2"], "a": ["P1.12.7.0.0"]},
+    ]
+    names = build.document("mapping", build.state()["https://names.test/mapping/getHomeMapDataliveparsing"])
+    live = build.document("live", build.live(h="2", fo="TEST", inning=3))
+    documents = live, names, build.document("scorecard", card), build.document("feed", build.feed()), build.page()
+    record("crex/long", "match", build.CREX_BASE, *documents, match_id="9XA")
+    comments = [cricinfo.comment(cricinfo.ball(number)) for number in (3, 2, 1)]
+    content = {"innings": cricinfo.content()["innings"], "comments": comments}
+    page = build.document(PAGE, cricinfo.html({"match": cricinfo.match(), "content": content}), url=cricinfo.URL)
+    record("espncricinfo/commentary", "match", "http://site.test/espncricinfo", page, match_id="800200")
 
 
 async def main() -> None:
