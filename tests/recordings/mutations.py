@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -166,6 +168,16 @@ class Mutator:
         except orjson.JSONDecodeError:
             self._places = []
 
+    def with_huge_numbers(self) -> Iterator[bytes]:
+        """Yields the document with each of its numbers, one at a time, so large that nothing may count up to it."""
+        for path in self._places:
+            document = orjson.loads(self._json)
+            *way, last = path
+            holder = functools.reduce(operator.getitem, way, document)
+            if isinstance(holder[last], int) and not isinstance(holder[last], bool):
+                holder[last] = 10**15
+                yield self._written(document)
+
     def mutation(self, number: int) -> bytes:
         chance = random.Random(f"{self._seed}:{number}")
         if chance.random() < 0.12:
@@ -175,5 +187,8 @@ class Mutator:
         document = orjson.loads(self._json)
         for _ in range(chance.choice((1, 1, 1, 2, 4))):
             _change(document, self._places, chance)
+        return self._written(document)
+
+    def _written(self, document: Any) -> bytes:
         first, last = self._span
         return self._body[:first] + json.dumps(document).encode() + self._body[last:]

@@ -6,6 +6,7 @@ number; `Mutator(body, f"{case}/{file}").mutation(number)` is its document.
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 import pytest
 
 from monitoring.invariants import CheckContext
@@ -38,12 +40,22 @@ FOLDER = Path(recordings.__file__).parent
 MUTATIONS = 500
 STORED_EVERY = 10
 MODES = tuple(ReadMode)
+GIGABYTE = 2**30
 CPU_SECONDS = 5.0  # of one parse; the slowest takes some milliseconds
 FOLDERS = sorted(file.parent for file in FOLDER.rglob("recording.json"))
 DOCUMENTS = [(folder, file) for folder in FOLDERS for file in sorted(Recording.load(folder).documents)]
 IDS = [f"{folder.relative_to(FOLDER)}/{file}" for folder, file in DOCUMENTS]
 pytestmark = pytest.mark.requirement("ZT-5")
 EachDocument = pytest.mark.parametrize(("folder", "file"), DOCUMENTS, ids=IDS)
+
+
+@pytest.fixture
+def bounded_memory() -> Iterator[None]:
+    """Makes a parse that takes a gigabyte a MemoryError, which names the mutation, and not the end of all tests."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + GIGABYTE, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 class Fuzzed:
@@ -68,9 +80,9 @@ class Fuzzed:
             }
         self.mutator = Mutator(body, f"{folder.relative_to(FOLDER)}/{file}")
 
-    def reading(self, number: int) -> Reading:
+    def reading(self, number: int, body: bytes | None = None) -> Reading:
         reading = self.trial.reading
-        changed = replace(reading.documents[self.name], body=self.mutator.mutation(number))
+        changed = replace(reading.documents[self.name], body=body or self.mutator.mutation(number))
         mode = reading.mode if number % 3 else MODES[number % 9 // 3]
         return replace(reading, mode=mode, documents={**reading.documents, self.name: changed})
 
@@ -110,6 +122,7 @@ def test_the_recordings_have_every_kind_of_document_of_every_adapter() -> None:
     )
 
 
+@pytest.mark.usefixtures("bounded_memory")
 @EachDocument
 def test_only_errors_of_ours_escape_and_no_parse_hangs(folder: Path, file: str) -> None:
     fuzzed, unread = Fuzzed(folder, file), 0
@@ -132,6 +145,20 @@ def test_only_errors_of_ours_escape_and_no_parse_hangs(folder: Path, file: str) 
                     other()
         assert time.process_time() - began < CPU_SECONDS, f"{folder}/{file}, mutation {number} took too long"
     assert unread < MUTATIONS * 0.95, "nearly every mutation was refused: this shows nothing"
+
+
+@pytest.mark.usefixtures("bounded_memory")
+@pytest.mark.timeout(60)
+@EachDocument
+def test_nothing_counts_up_to_a_number_of_a_response(folder: Path, file: str) -> None:
+    fuzzed = Fuzzed(folder, file)
+    for number, body in enumerate(fuzzed.mutator.with_huge_numbers()):
+        for mode in (0, 3):
+            with suppress(ScrapingError):
+                fuzzed.parse(fuzzed.reading(mode, body))
+        for other in fuzzed.others(fuzzed.reading(0, body)) if fuzzed.kind == "match" and number % 3 == 0 else ():
+            with suppress(ScrapingError):
+                other()
 
 
 def test_pages_of_the_tournaments_of_a_day() -> None:
