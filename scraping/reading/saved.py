@@ -166,7 +166,9 @@ class Trials:
         choices = []
         for file in self.files:
             stated = next((name for name in (file.name, file.hint) if name in names), "")
-            choices.append((stated,) if stated or file.name else (*names, ""))
+            is_page = file.document.body.lstrip()[:1] == b"<"
+            possible = (*(name for name in names if is_page or name != PAGE), "")
+            choices.append((stated,) if stated or file.name else possible)
         for chosen in product(*choices):
             used = [name for name in chosen if name]
             if used and len(set(used)) == len(used):

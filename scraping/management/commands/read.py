@@ -24,7 +24,7 @@ from scraping.browser.host import BrowserHost
 from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.configuration import source_file
-from scraping.errors import ERROR_RULES, SchemaBreak, ScrapingError
+from scraping.errors import ERROR_RULES, Drift, SchemaBreak, ScrapingError
 from scraping.models import Source
 from scraping.payloads import DiscoveredMatch, Event, Figures, Lineups, Payload
 from scraping.reading import recordings, saved
@@ -40,6 +40,10 @@ from victoryline.lib.processes import own_temp_dir
 UNREADABLE, WRONG_USAGE = 1, 2  # exit codes
 READ_SECONDS = 180
 MAX_MATCHES = 10  # shown of a list
+DRIFT_ADVICE = (
+    "The site has changed there, or this is another kind of document (--as). Correct the schema or the selectors in "
+    "scraping/sources/{folder}, and keep a recording of the new shape for its test (--save)."
+)
 T = TypeVar("T")
 
 
@@ -77,7 +81,7 @@ class Command(BaseCommand):
             else:
                 files, at, site, chosen["match_id"] = _opened(sources, site, chosen["match_id"])
         except ScrapingError as error:
-            raise CommandError(f"{sources[0]} could not be read: {error}\n{_advice(error)}") from error
+            raise CommandError(f"{sources[0]} could not be read: {error}\n{_advice(error, adapter)}") from error
         trials = Trials(adapter, site, files, at=at, day=options["day"] or at.date(), **chosen).best()
         is_read = bool(trials) and trials[0].error is None
         unused = [one.label for one in files if not any(one.label in trial.labels.values() for trial in trials)]
@@ -281,12 +285,14 @@ def _failure(trial: Trial, adapter: Adapter) -> str:
     lines = [f"{files} could not be read as {trial.kind}: {error}"]
     if error.selector:
         lines.append(f"Path: {error.selector}")
-    return "\n".join([*lines, _advice(error)])
+    return "\n".join([*lines, _advice(error, adapter)])
 
 
-def _advice(error: ScrapingError) -> str:
+def _advice(error: ScrapingError, adapter: Adapter) -> str:
     if isinstance(error, SchemaBreak) and not error.selector:
         return "Give the other documents of the reading too, or name what it is with --as."
+    if isinstance(error, Drift):
+        return DRIFT_ADVICE.format(folder=type(adapter).__module__.split(".")[-2])
     return ERROR_RULES[error.error_class].advice
 
 
