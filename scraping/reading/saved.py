@@ -58,6 +58,10 @@ class Trial:
         return bool(self.result.figures if isinstance(self.result, Figures) else self.result)
 
     @property
+    def is_partial(self) -> bool:
+        return isinstance(self.result, Payload) and self.result.is_partial_state
+
+    @property
     def missing(self) -> tuple[str, ...]:
         return self.result.integrity.missing_fields if isinstance(self.result, Payload) else ()
 
@@ -75,8 +79,7 @@ class Trial:
             depth = place.count(".") + place.count("[") + bool(place)
         elif self.error is not None and not isinstance(self.error, LayoutChanged):
             depth = 9  # it was understood, and states another match or a refusal
-        is_partial = isinstance(self.result, Payload) and self.result.is_partial_state
-        quality = -1 if self.error else self.is_found * 2 - is_partial
+        quality = -1 if self.error else self.is_found * 2 - self.is_partial
         unread = len(self.missing) + len(self.unknown) + len(self.broken_parts)
         return quality, depth, -unread, len(self.reading.documents)
 
@@ -115,6 +118,8 @@ class Trials:
             trials |= {MATCH: again} if again else {}
         found = [trial for trial in trials.values() if trial.error is None and (trial.is_found or self.kind)]
         kinds = {trial.kind for trial in found}
+        if LIST in kinds and any(trial.is_partial for trial in found) and ref.source_event_id == _UNKNOWN_ID:
+            kinds = {LIST}  # the cards of a list's page look like the header of a match
         about_match = (MATCH, LINEUPS, FIGURES)
         group = about_match if kinds & {*about_match} else tuple(kind for kind in KINDS if kind in kinds)[:1]
         failed = [trial for trial in trials.values() if trial.error is not None]

@@ -18,6 +18,7 @@ from django.db import DatabaseError
 
 from scraping.models import Source
 from scraping.reading import recordings
+from scraping.reading.access import Robots, RobotsFile
 from tests.factories import make_source
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espn_builders as espn
@@ -224,14 +225,15 @@ class TestSave:
         assert failure(files.crex_page, save=files.folder)[0] == 2
 
 
+@pytest.fixture(scope="module")
+def arena() -> Iterator[StadiumProcess]:
+    with StadiumProcess(programme="many:1", pace=0) as running:
+        running.skip(1_500)
+        yield running
+
+
 @pytest.mark.slow
 class TestAddress:
-    @pytest.fixture(scope="class")
-    def arena(self) -> Iterator[StadiumProcess]:
-        with StadiumProcess(programme="many:1", pace=0) as running:
-            running.skip(1_500)
-            yield running
-
     @pytest.mark.parametrize("key", ["crex", "espn"])
     def test_is_read_through_the_browser(self, arena: StadiumProcess, key: str, tmp_path: Path) -> None:
         make_source(key, base_url=f"{arena.url}/{key}", allows_private_addresses=True)
@@ -247,9 +249,23 @@ class TestAddress:
         make_source("crex", base_url=f"{arena.url}/crex", allows_private_addresses=True)
         assert read(f"{arena.url}/crex/cricket-live-score").startswith("List, from ")
 
-    def test_obeys_robots_txt(self, arena: StadiumProcess) -> None:
-        make_source("crex", base_url=f"{arena.url}/crex/private", allows_private_addresses=True)
-        url = f"{arena.url}/crex/private/cricket-live-score/a-vs-b-match-updates-1AB"
-        code, message = failure(url)
+    def test_that_robots_txt_forbids_is_not_requested(
+        self, arena: StadiumProcess, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_source("crex", base_url=f"{arena.url}/crex", allows_private_addresses=True)
+
+        async def forbid(file: RobotsFile, *_: Any) -> None:
+            file.allows, file.fetched_at = lambda _: False, 0.0
+            file.next_fetch_at = float("inf")
+
+        monkeypatch.setattr(Robots, "_fetch", lambda self, file, *rest: forbid(file, *rest))
+        code, message = failure(f"{arena.url}/crex/cricket-live-score/a-vs-b-match-updates-1AB")
         assert code == 1
-        assert url in message
+        assert "robots.txt of crex forbids /crex/cricket-live-score/a-vs-b-match-updates-1AB" in message
+        assert "nothing was sent" in message
+
+    def test_without_a_match_is_gone(self, arena: StadiumProcess) -> None:
+        make_source("crex", base_url=f"{arena.url}/crex", allows_private_addresses=True)
+        code, message = failure(f"{arena.url}/crex/cricket-live-score/a-vs-b-match-updates-1AB")
+        assert code == 1
+        assert "page answered 404" in message
