@@ -108,9 +108,12 @@ def save(folder: Path, trials: Sequence[Trial], adapter: Adapter, base_url: str,
     recording = Recording.load(folder)
     for trial in trials:
         again = recording.read(adapter, trial.kind)
-        if difference := _difference(names.shape(_plain(trial)), names.shape(_plain(again))):
+        before, after = (_lines(names.shape(_plain(one))) for one in (trial, again))
+        if before != after:
             for file in (*recording.documents, INDEX):
                 (folder / file).unlink()
+            pairs = zip(before, after, strict=False)
+            difference = next((f"{new} instead of {old}" for old, new in pairs if old != new), "parts are missing")
             raise RecordingError(f"{trial.kind}: {again.error or difference}")
     return recording
 
@@ -122,14 +125,8 @@ def _plain(trial: Trial) -> Any:
     return {trial.kind: found, "unknown": [one.path for one in trial.unknown]}
 
 
-def _difference(one: Any, other: Any, path: str = "") -> str:
-    """Returns the first place where two values differ, with both; empty where they are equal."""
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return next(filter(None, (_difference(one[key], other[key], f"{path}.{key}") for key in one)), "")
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        pairs = enumerate(zip(one, other, strict=True))
-        return next(filter(None, (_difference(*pair, f"{path}[{place}]") for place, pair in pairs)), "")
-    return "" if one == other else f"{path.removeprefix('.')} is {str(other)[:80]} instead of {str(one)[:80]}"
+def _lines(value: Any) -> list[str]:
+    return [line.strip() for line in orjson.dumps(value, option=orjson.OPT_INDENT_2).decode().splitlines()]
 
 
 @dataclass

@@ -104,6 +104,10 @@ class TestFiles:
         text = read(f"event={files.sofa_event}", source="sofascore")
         assert "Missing: events" in text
 
+    def test_cannot_move_the_cursor_of_the_terminal(self, files: SimpleNamespace) -> None:
+        files.sofa_event.write_text(json.dumps({"event": build.event(venue={"name": "Park\x1b[2J"})}))
+        assert "Park?[2J" in read(files.sofa_event, source="sofascore")
+
     def test_come_from_standard_input(self, files: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(files.sofa_event.read_bytes())))
         assert "7001  Alder Athletic v Birch Rovers" in read("-", source="sofascore")

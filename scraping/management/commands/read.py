@@ -24,9 +24,9 @@ from scraping.browser.host import BrowserHost
 from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.configuration import source_file
-from scraping.errors import ERROR_RULES, Drift, SchemaBreak, ScrapingError
+from scraping.errors import ScrapingError
+from scraping.management import read_report as report
 from scraping.models import Source
-from scraping.payloads import DiscoveredMatch, Event, Figures, Lineups, Payload
 from scraping.reading import recordings, saved
 from scraping.reading.reader import Reader, Target
 from scraping.reading.saved import FIGURES, KINDS, LINEUPS, LIST, Saved, Trial, Trials
@@ -39,11 +39,6 @@ from victoryline.lib.processes import own_temp_dir
 
 UNREADABLE, WRONG_USAGE = 1, 2  # exit codes
 READ_SECONDS = 180
-MAX_MATCHES = 10  # shown of a list
-DRIFT_ADVICE = (
-    "The site has changed there, or this is another kind of document (--as). Correct the schema or the selectors in "
-    "scraping/sources/{folder}, and keep a recording of the new shape for its test (--save)."
-)
 T = TypeVar("T")
 
 
@@ -55,12 +50,9 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        what = (
-            "Files of one reading (page, JSON, stored evidence, - for stdin), NAME=FILE to say which document it is, "
-        )
-        parser.add_argument(
-            "sources", nargs="+", metavar="FILE|URL", help=f"{what}a recording's folder, or an address."
-        )
+        files = "Files of one reading: page, JSON, stored evidence, - for stdin; NAME=FILE says which document it is. "
+        others = "Or a recording's folder, or an address."
+        parser.add_argument("sources", nargs="+", metavar="FILE|URL", help=files + others)
         parser.add_argument("--source", required=True, help="The key of the source, such as crex.")
         parser.add_argument("--as", dest="kind", choices=KINDS, default="", help="What it is. Default: found by trial.")
         parser.add_argument("--match", default="", help="The id of the match, where several are in the files.")
@@ -81,21 +73,20 @@ class Command(BaseCommand):
             else:
                 files, at, site, chosen["match_id"] = _opened(sources, site, chosen["match_id"])
         except ScrapingError as error:
-            raise CommandError(f"{sources[0]} could not be read: {error}\n{_advice(error, adapter)}") from error
+            raise CommandError(f"{sources[0]} could not be read: {error}\n{report.advice(error, adapter)}") from error
         trials = Trials(adapter, site, files, at=at, day=options["day"] or at.date(), **chosen).best()
         is_read = bool(trials) and trials[0].error is None
         unused = [one.label for one in files if not any(one.label in trial.labels.values() for trial in trials)]
         if options["json"]:
-            self.stdout.write(json.dumps(_as_json(source, trials, unused), ensure_ascii=False))
+            self.stdout.write(json.dumps(report.as_json(source, trials, unused)))
         elif is_read:
-            self.stdout.write("\n".join(line for trial in trials for line in _report(trial)))
-        if is_read and folder is not None:
-            self._save(folder, trials, adapter, site, options["seed"])
+            self.stdout.write("\n".join(line for trial in trials for line in report.lines(trial)))
         if not is_read:
-            message = (
-                _failure(trials[0], adapter) if trials else f"{adapter.key} has nothing of the kind {chosen['kind']}."
-            )
+            nothing = f"{adapter.key} has nothing of the kind {chosen['kind']}, or not in such files."
+            message = report.failure(trials[0], adapter) if trials else nothing
             raise CommandError(message, returncode=UNREADABLE)
+        if folder is not None:
+            self._save(folder, trials, adapter, site, options["seed"])
         if unused:
             names = "Name the document, as in incidents=FILE, or read it alone."
             raise CommandError(f"Not used, of no known kind: {', '.join(unused)}. {names}", returncode=UNREADABLE)
@@ -217,102 +208,3 @@ def _reader() -> Iterator[Reader]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(timeout=10)
         loop.close()
-
-
-def _report(trial: Trial) -> Iterator[str]:
-    """Yields the lines about one result."""
-    documents = ", ".join(f"{label} ({name})" for name, label in trial.labels.items())
-    yield f"{trial.kind.capitalize()}, from {documents}"
-    result = trial.result
-    if isinstance(result, Payload):
-        yield from _match(result)
-    elif isinstance(result, Lineups):
-        for side in result.lineups:
-            state = "confirmed" if side.is_confirmed else "not confirmed"
-            players = f"{len(side.starters)} starters of {len(side.players)} players"
-            yield f"  {side.side}: {players}, {state} {side.formation}".rstrip()
-    elif isinstance(result, Figures):
-        yield f"  {len(result.figures)} figures of {len({one.player_id for one in result.figures})} players"
-    elif isinstance(result, tuple):
-        yield from _events(result)
-    else:
-        yield f"  {len(result)} matches"
-        yield from (f"  {_listed(one)}" for one in result[:MAX_MATCHES])
-        if len(result) > MAX_MATCHES:
-            yield f"  ... and {len(result) - MAX_MATCHES} others"
-    if trial.missing:
-        yield f"Missing: {', '.join(trial.missing)}"
-    if trial.unknown:
-        yield "Unknown values:"
-        yield from (f"  {one.path}: {one.value}" for one in trial.unknown)
-    if trial.broken_parts:
-        yield "Broken parts, left out:"
-        yield from (f"  {one['path']}: {one['expected']} ({one['count']} times)" for one in trial.broken_parts)
-
-
-def _match(payload: Payload) -> Iterator[str]:
-    state = payload.state
-    yield f"  {payload.source_event_id}  {state.title}: {state.status}, {state.phase} {state.clock}".rstrip()
-    yield from (f"  {text}" for text in (state.result, state.metadata.get("series"), state.venue) if text)
-    for side in ("team_a", "team_b"):
-        team, score = getattr(state.teams, side), getattr(state.score, side)
-        printed = "-" if score.goals is None else f"{score.goals}"
-        if score.runs is not None:
-            printed = ", ".join(f"{one.runs}/{one.wickets} ({one.overs})" for one in state.innings if one.team == side)
-        yield f"  {team.name} {f'({team.short_name})' if team.short_name else ''}: {printed}".replace(" :", ":")
-    yield from _events(payload.events)
-
-
-def _events(events: Sequence[Event]) -> Iterator[str]:
-    newest = (
-        f", the newest: {events[0].kind} {events[0].over or events[0].minute or ''} {events[0].description}"
-        if events
-        else ""
-    )
-    yield f"  {len(events)} events{newest[:160]}"
-
-
-def _listed(match: DiscoveredMatch) -> str:
-    start = f"{match.start_time:%Y-%m-%d %H:%M}" if match.start_time else "no start time"
-    return f"{match.source_event_id}  {match.title}: {match.status}, {start}"
-
-
-def _failure(trial: Trial, adapter: Adapter) -> str:
-    error, files = trial.error, ", ".join(trial.labels.values())
-    assert error is not None
-    if not isinstance(error, ScrapingError):
-        return f"{files}: the adapter of {adapter.key} failed with {error!r}. This is a bug of the adapter: mend it."
-    lines = [f"{files} could not be read as {trial.kind}: {error}"]
-    if error.selector:
-        lines.append(f"Path: {error.selector}")
-    return "\n".join([*lines, _advice(error, adapter)])
-
-
-def _advice(error: ScrapingError, adapter: Adapter) -> str:
-    if isinstance(error, SchemaBreak) and not error.selector:
-        return "Give the other documents of the reading too, or name what it is with --as."
-    if isinstance(error, Drift):
-        return DRIFT_ADVICE.format(folder=type(adapter).__module__.split(".")[-2])
-    return ERROR_RULES[error.error_class].advice
-
-
-def _as_json(source: str, trials: Sequence[Trial], unused: Sequence[str]) -> dict[str, Any]:
-    """Returns the results by kind, or the error."""
-    found: dict[str, Any] = {"source": source, "unused": list(unused), "results": {}, "error": None}
-    for trial in trials:
-        if isinstance(trial.error, Exception):
-            selector = getattr(trial.error, "selector", "")
-            kind = type(trial.error).__name__
-            found["error"] = {"kind": trial.kind, "type": kind, "message": str(trial.error), "path": selector}
-            continue
-        listed = trial.result if isinstance(trial.result, list | tuple) else None
-        found["results"][trial.kind] = {
-            "documents": dict(trial.labels),
-            "result": [one.model_dump(mode="json") for one in listed]
-            if listed is not None
-            else trial.result.model_dump(mode="json"),
-            "missing": list(trial.missing),
-            "unknown": [one.model_dump() for one in trial.unknown],
-            "broken_parts": trial.broken_parts,
-        }
-    return found
