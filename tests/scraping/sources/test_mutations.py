@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 import psutil
 import pytest
+from django.db import connection
 
 from monitoring.invariants import CheckContext
 from monitoring.invariants import data as data_rules
@@ -179,7 +180,8 @@ def test_a_reading_is_stored_as_a_whole_or_not_at_all(folder: Path, file: str) -
     fuzzed = Fuzzed(folder, file)
     source = make_source(fuzzed.adapter.key, base_url=fuzzed.base_url, sport=fuzzed.adapter.sport.value)
     at = fuzzed.trial.reading.captured_at
-    for number in range(0, MUTATIONS, STORED_EVERY):
+    step = STORED_EVERY * (5 if connection.vendor == "postgresql" else 1)  # there only for the limits of columns
+    for number in range(0, MUTATIONS, step):
         with suppress(ScrapingError):
             result = fuzzed.parse(fuzzed.reading(number))
             if isinstance(result, Payload):
