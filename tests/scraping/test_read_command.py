@@ -44,8 +44,7 @@ def failure(*words: Any, source: str = "crex", **options: Any) -> tuple[int, str
 @pytest.fixture
 def files(tmp_path: Path) -> SimpleNamespace:
     """Files whose names say nothing."""
-    broken = build.incidents()
-    broken["incidents"][1]["isHome"] = "home"
+    broken = build.event(status={"type": "inprogress"})
     evidence = "https://crex.com/api/v3/getSV3?key=***\n403 application/json\n\n"
     contents: dict[str, str] = {
         "crex_page": "<!-- https://crex.com/x\n200 text/html -->\n\n" + build.page_html(build.state()),
@@ -55,7 +54,7 @@ def files(tmp_path: Path) -> SimpleNamespace:
         "crex_refused": evidence + json.dumps({"error": {"code": 403, "reason": "challenge"}}),
         "sofa_event": json.dumps({"event": build.event()}),
         "sofa_incidents": json.dumps(build.incidents()),
-        "sofa_broken": json.dumps(broken),
+        "sofa_broken": json.dumps({"event": broken}),
         "sofa_list": json.dumps({"events": [build.event(), build.event(id=7002)]}),
         "espn_lineups": json.dumps(espn.summary()),
         "cricinfo": cricinfo.html({"match": cricinfo.match(), "content": cricinfo.content()}),
@@ -135,8 +134,8 @@ class TestUnreadable:
     def test_names_the_path_of_a_break(self, files: SimpleNamespace) -> None:
         code, message = failure(files.sofa_broken, source="sofascore")
         assert code == 1
-        assert "could not be read as events: sofascore.incidents.v1: incidents[1].isHome (" in message
-        assert "Path: incidents[1].isHome" in message
+        assert "could not be read as match: sofascore.event.v1: event.status.code (" in message
+        assert "Path: event.status.code" in message
         assert "scraping/sources/sofascore" in message
 
     def test_evidence_of_a_refusal_is_one(self, files: SimpleNamespace) -> None:
@@ -160,7 +159,7 @@ class TestUnreadable:
         with pytest.raises(CommandError):
             call_command("read", str(files.sofa_broken), source="sofascore", json=True, stdout=out)
         error = json.loads(out.getvalue())["error"]
-        assert (error["kind"], error["type"], error["path"]) == ("events", "SchemaBreak", "incidents[1].isHome")
+        assert (error["kind"], error["type"], error["path"]) == ("match", "SchemaBreak", "event.status.code")
 
     def test_wrong_usage_has_an_exit_code_of_its_own(self, files: SimpleNamespace) -> None:
         code, message = failure(files.crex_page, source="crix")
