@@ -164,9 +164,18 @@ class PostgresWithCommitTimes(PostgresServer):
 
 @contextmanager
 def bench_environment(
-    *, database: str, programme: str, pace: float, settings: Mapping[str, str], has_commit_times: bool = False
+    *,
+    database: str,
+    programme: str,
+    pace: float,
+    settings: Mapping[str, str],
+    has_commit_times: bool = False,
+    browser_only: tuple[str, ...] = (),
 ) -> Iterator[BenchEnvironment]:
-    """Starts servers and stadium, migrates the database and sets up Django. `settings`: configuration variables."""
+    """Starts servers and stadium, migrates the database and sets up Django.
+
+    `settings`: configuration variables; `browser_only`: sites of the stadium that refuse every client but a browser.
+    """
     program = chromium.find(chosen=None, var_dir=PROJECT_ROOT / "var", environ=os.environ)
     if chosen := os.environ.get("CHROMIUM_PATH"):
         program = Path(chosen)
@@ -174,7 +183,7 @@ def bench_environment(
         raise BenchError("no Chromium was found; run `make doctor`")
     with ExitStack() as stack:
         say(f"starting {database} and the stadium ({programme}, pace {pace:g})")
-        stadium = stack.enter_context(StadiumProcess(programme=programme, pace=pace))
+        stadium = stack.enter_context(StadiumProcess(programme=programme, pace=pace, browser_only=browser_only))
         env = {"CHROMIUM_PATH": str(program), "STADIUM_URL": stadium.url, **settings}
         servers = stack.enter_context(bench_servers(database=database, settings=env, has_commit_times=has_commit_times))
         environment = BenchEnvironment(database, stadium, program, servers.env, servers.folder, servers.pids)

@@ -1,18 +1,22 @@
-"""Compares scores with the ground truth of the stadium between request and response."""
+"""Compares scores and times of events with the ground truth of the stadium."""
 
 from __future__ import annotations
 
 import random
 import re
 import urllib.error
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from tests.stadium_process import StadiumProcess
 
 Score = tuple[int, int, str] | None  # runs, wickets, overs; None for a side that has not batted
 PRINTED_SCORE = re.compile(r"(\d+)/(\d+)\((\d+\.\d+)")
 STEPS = 8
+EventLatencies = tuple[dict[str, list[float]], int]  # seconds by kind, and how many events were not written
+EVENT_KINDS = {"ball": "ball", "wicket": "dismissal"}  # by the stadium's word
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,26 @@ def _problem(one: ObservedScore, stadium: StadiumProcess) -> str:
         if truths[-1] == one.scores:
             return ""
     return f"{one.key}: read {one.scores}, expected {truths[0]}"
+
+
+def event_latencies(
+    truth: Sequence[Mapping[str, Any]], written: Mapping[str, datetime], *, since: datetime, until: datetime
+) -> EventLatencies:
+    """Returns the seconds from an event to its write, by kind, and how many events of this time were not written.
+
+    `truth`: the events of a match by the stadium. `written`: when an event was written, by its id.
+    """
+    seconds: dict[str, list[float]] = {kind: [] for kind in EVENT_KINDS.values()}
+    missing = 0
+    for event in truth:
+        happened = datetime.fromisoformat(event["happened_at"])
+        if event["kind"] not in EVENT_KINDS or not since <= happened < until:
+            continue
+        if (at := written.get(event["id"])) is None:
+            missing += 1
+        else:
+            seconds[EVENT_KINDS[event["kind"]]].append((at - happened).total_seconds())
+    return seconds, missing
 
 
 def scores_of(score: dict[str, dict[str, int | str | None] | None]) -> tuple[Score, Score]:

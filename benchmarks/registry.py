@@ -21,6 +21,7 @@ BENCHES = {
     "live": "benchmarks.benches.live",
     "load": "benchmarks.benches.load",
     "night": "benchmarks.benches.night",
+    "pairing": "benchmarks.benches.pairing",
     "polls": "benchmarks.benches.polls",
     "recovery": "benchmarks.benches.recovery",
     "soak": "benchmarks.benches.soak",

@@ -15,7 +15,7 @@ from benchmarks import results
 from victoryline.configuration import PROJECT_ROOT
 
 PAGE = PROJECT_ROOT / "docs" / "benchmarks.md"
-MARKED = re.compile(r"(<!-- figures of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- figures of ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,18 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
     "live": (
         *_ages("< 5 s", "< 1536 MB"),
         Figure("from the reading to its commit, mean", ("commit_ms",), "ms", "< 50 ms"),
+        Figure("from a ball at the source to its commit, p90", ("ball_p90_s",), "s", "< 3 s"),
+        Figure("from a dismissal at the source to its commit, p90", ("dismissal_p90_s",), "s", "< 3 s"),
         Figure("polls", ("polls_a_second",), "a second"),
         Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
         Figure("CPU of a poll against that with the fewest matches", ("cost_ratio",), "x", "at most 1.2 x"),
         Figure("the same without servers and stadium", ("cost_ratio_ours",), "x"),
+    ),
+    "live-in_page": (
+        *_ages("< 5 s", "< 1536 MB"),
+        Figure("from the reading to its commit, mean", ("commit_ms",), "ms", "< 50 ms"),
+        Figure("polls", ("polls_a_second",), "a second"),
+        Figure("CPU of workers, scheduler, browsers (100 is a core)", ("cpu_percent",), "%"),
     ),
     "health": (
         Figure("live matches", ("live", "matches"), ""),
@@ -138,6 +146,21 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("speed against real time", ("speed",), "x"),
         Figure("outage in the middle", ("outage_seconds",), "s"),
     ),
+    "pairing": (
+        Figure("pairs of fixtures", ("pairs",), ""),
+        Figure("of them traps: two matches that look like one", ("traps",), ""),
+        Figure("false joins", ("false_joins",), "", "0"),
+        Figure("matches found, share", ("found",), "", "0.97"),
+        Figure("left to a person, share", ("in_review",), ""),
+        Figure("missed, share", ("apart",), ""),
+        Figure("rapidfuzz alone: false joins", ("peers", "rapidfuzz", "false_joins"), ""),
+        Figure("rapidfuzz alone: found, share", ("peers", "rapidfuzz", "found"), ""),
+        Figure("exact alias tables: false joins", ("peers", "alias_tables", "false_joins"), ""),
+        Figure("exact alias tables: found, share", ("peers", "alias_tables", "found"), ""),
+        Figure("ours without any alias: false joins", ("without_aliases", "false_joins"), ""),
+        Figure("ours without any alias: found, share", ("without_aliases", "found"), ""),
+        Figure("ours without any alias: left to a person, share", ("without_aliases", "in_review"), ""),
+    ),
     "soak": (
         *_ages("", ""),
         Figure("minutes", ("minutes",), ""),
@@ -175,7 +198,7 @@ def figures_of(bench: str) -> str:
     """Returns a table of the figures, time and machine of the measurement, and the picture if there is one."""
     file = results.FOLDER / f"{bench}.json"
     if not file.exists():
-        return f"\nNot measured yet: `make bench BENCH={bench}`.\n\n"
+        return f"\nNot measured yet: `make bench BENCH={bench.partition('-')[0]}`.\n\n"
     result = json.loads(file.read_text(encoding="utf-8"))
     rows = [(one, _value(result, one.path)) for one in FIGURES[bench]]
     table = [f"| {one.what} | {_number(value)} {one.unit} | {one.target} |" for one, value in rows if value is not None]

@@ -16,6 +16,7 @@ from django.db.models import Prefetch
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange
 from monitoring.queries import live_matches, percentile, workers_at_work
 from scraping.models import Breaker, BreakerState, Match, MatchRef
+from scraping.policies.ladder import RUNGS
 
 # SO-6: a recovery is evaluated by the state reached within this time.
 EVALUATED_AFTER = timedelta(seconds=120)
@@ -48,14 +49,13 @@ ACTIONS: Mapping[str, OutcomeRule] = {
     **dict.fromkeys(
         (
             *(SOFT_RESTART, "resume", "breaker_reset", "breaker_probe", "breaker_force_closed"),
-            *("silence_hint", "silence_session", "silence_browser", "silence_other_source", "frozen"),
+            *(rung.action for rung in RUNGS),
         ),
         OutcomeRule.BY_MATCH,
     ),
     BROWSER_RECYCLE: OutcomeRule.BY_GRADE,
     MANUAL_TRIGGER: OutcomeRule.BY_GRADE,
     CONTEXT_POOL_RESET: OutcomeRule.BY_GRADE,
-    "fresh_session": OutcomeRule.BY_GRADE,  # the name of CONTEXT_POOL_RESET in entries of older versions
     RETRY: OutcomeRule.BY_TASK,
 }
 MATCH_COLUMNS = (

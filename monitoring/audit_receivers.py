@@ -15,19 +15,12 @@ from monitoring.models import AuditEntry, AuditOutcome
 from monitoring.signal_receivers import json_safe, match_name, receives
 from scraping import signals
 from scraping.browser.health import LaunchCause
-from scraping.models import Breaker, Importance, OrderKind, ScrapeTask
-from scraping.policies.ladder import Rung
+from scraping.models import Breaker, CommandKind, Importance, ScrapeTask
+from scraping.policies.ladder import RUNGS, Rung
 from victoryline.lib.operators import UNNAMED_OPERATOR
 from victoryline.lib.times import as_utc_iso
 
 REQUESTED = "requested by an operator"
-SILENCE_ACTIONS = {
-    Rung.HINT: "silence_hint",
-    Rung.SESSION: "silence_session",
-    Rung.BROWSER: "silence_browser",
-    Rung.OTHER_SOURCE: "silence_other_source",
-    Rung.FROZEN: "frozen",
-}
 _CLOCK_MARGIN = timedelta(seconds=30)  # the first rung is recorded a little after the start of the silence
 # Signals that are recorded as they are: the action, and the values that apply where the signal has none. `subject`
 # names the value of the signal that is the target; without one, the target is the match.
@@ -111,7 +104,7 @@ def record_importance(*, importance: int, is_fixed: bool = True, **values: Any) 
 
 @receives(signals.silence_climbed)
 def record_rung(*, rung: int, detail: Mapping[str, Any] | None = None, **values: Any) -> None:
-    _record(SILENCE_ACTIONS[Rung(rung)], actor="scheduler", rung=rung, **values, **(detail or {}))
+    _record(Rung(rung).action, actor="scheduler", rung=rung, **values, **(detail or {}))
 
 
 @receives(signals.silence_over)
@@ -119,7 +112,9 @@ def record_end_of_silence(
     *, now: datetime, match_id: int, rung: int, seconds: float, source_key: str = "", **_: Any
 ) -> None:
     since = now - timedelta(seconds=seconds) - _CLOCK_MARGIN
-    tried = AuditEntry.objects.filter(match_id=match_id, action_type__in=SILENCE_ACTIONS.values(), timestamp__gte=since)
+    tried = AuditEntry.objects.filter(
+        match_id=match_id, action_type__in=[step.action for step in RUNGS], timestamp__gte=since
+    )
     steps = list(tried.order_by("timestamp", "pk").values_list("action_type", flat=True))
     text = f"read again from {source_key}" if source_key else "it is not polled any more"
     audit.record(
@@ -164,19 +159,19 @@ def record_retry(*, now: datetime, task_id: int, actor: str, **_: Any) -> None:
 
 @receives(signals.browser_replaced)
 def record_new_browser(*, worker_id: str, cause: str = "", **values: Any) -> None:
-    if cause != LaunchCause.ORDER:  # `record_order` records it with the operator
+    if cause != LaunchCause.COMMAND:  # `record_command` records it with the operator
         _record(audit.BROWSER_RECYCLE, actor="worker", target=worker_id, cause=cause, **values)
 
 
-@receives(signals.order_done)
-def record_order(
+@receives(signals.command_done)
+def record_command(
     *, worker_id: str, kind: str, actor: str = "", outcome: str = "", has_failed: bool = False, **values: Any
 ) -> None:
     """A command that no worker carried out has failed; the others are evaluated later."""
     is_manual = actor not in audit.COMPONENTS
     recycle = audit.MANUAL_TRIGGER if is_manual else audit.BROWSER_RECYCLE
     _record(
-        recycle if kind == OrderKind.RECYCLE_BROWSER else audit.CONTEXT_POOL_RESET,
+        recycle if kind == CommandKind.RECYCLE_BROWSER else audit.CONTEXT_POOL_RESET,
         actor=actor,
         target=worker_id,
         outcome=AuditOutcome.FAILED if has_failed else None,

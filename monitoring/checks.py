@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from email.utils import parseaddr
 from typing import Any
 
 from django.apps import AppConfig
@@ -19,24 +18,6 @@ def check_alert_settings(app_configs: Sequence[AppConfig] | None = None, **optio
 
 
 def alert_setting_warnings(config: Any) -> Iterator[CheckMessage]:
-    if config.smtp_url and not config.alert_email_to:
-        yield checks.Warning(
-            "SMTP_URL is set and ALERT_EMAIL_TO is not: no alert is sent by e-mail.",
-            hint="Set ALERT_EMAIL_TO=someone@example.com,other@example.com, or leave SMTP_URL empty.",
-            id="monitoring.W001",
-        )
-    if config.alert_email_to and not config.smtp_url:
-        yield checks.Warning(
-            "ALERT_EMAIL_TO is set and SMTP_URL is not: no alert is sent by e-mail.",
-            hint="Set SMTP_URL=smtp+starttls://user:password@host:587, or leave ALERT_EMAIL_TO empty.",
-            id="monitoring.W002",
-        )
-    if wrong := [address for address in config.alert_email_to if not _is_address(address)]:
-        yield checks.Warning(
-            f"ALERT_EMAIL_TO has invalid addresses: {', '.join(wrong)}. A mail server may reject the whole message.",
-            hint="Addresses are separated by commas: ALERT_EMAIL_TO=someone@example.com,other@example.com",
-            id="monitoring.W005",
-        )
     if config.alert_webhook_secret and not config.alert_webhook_url:
         yield checks.Warning(
             "ALERT_WEBHOOK_SECRET is set and ALERT_WEBHOOK_URL is not: nothing is posted.",
@@ -49,11 +30,6 @@ def alert_setting_warnings(config: Any) -> Iterator[CheckMessage]:
             hint="The format is https://key@host/number; copy it from the project's settings there.",
             id="monitoring.W004",
         )
-
-
-def _is_address(text: str) -> bool:
-    name, _, host = parseaddr(text)[1].rpartition("@")
-    return bool(name and host) and ";" not in text
 
 
 def _is_dsn(text: str) -> bool:

@@ -2,7 +2,8 @@
 
 Guards against three things: logging that waits for the database (lines wait in memory, a bounded number), lines of a
 database outage that are lost (they are written when it is back), and a flood of equal errors that fills the database
-(a limit per minute; what is beyond it is in the log file, and the next row says how many).
+(a limit per minute; what is beyond it is in the log file, and the next row says how many). CRITICAL lines are exempt
+from the limit: they are few, and a flood of errors must not hide them. What waits in memory bounds them too.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class RowHandler(logging.Handler):
             return
         try:
             with self._changed:
-                if not self._is_within_limit():
+                if not self._is_within_limit() and record.levelno < logging.CRITICAL:
                     self._left_out += 1
                     return
                 line = orjson.loads(self.format(record))

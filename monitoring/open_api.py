@@ -35,11 +35,14 @@ HEALTH: Fields = {
 STATUS: Fields = {
     "grade": ({"type": "string", "enum": ["HEALTHY", "DEGRADED", "FAILING", "RECOVERING"]}, ""),
     "reason": (TEXT, "Why it has this grade."),
-    "generated_at": (TEXT, ""),
+    "generated_at": (NUMBER, "The time of the figures, as Unix time."),
     "matches": (ROWS, "The cards of the status page; empty where `scores_are_hidden`."),
     "match_counts": (OBJECT, "Live, upcoming and finished matches."),
     "scores_are_hidden": (FLAG, "true: matches are shown to staff only (STATUS_PAGE_PUBLIC_SCORES)."),
-    "freshness_stats": (OBJECT, "Ages of the live matches in seconds: median, p95, p99, max."),
+    "freshness_stats": (
+        OBJECT,
+        "Ages of live matches in seconds: median, p50, p95, p99, max, count, samples (all).",
+    ),
 }
 PROBE: Fields = {"status": (TEXT, ""), "reasons": ({"type": "array", "items": TEXT}, "Why it is not ready.")}
 LIVE: Fields = {"status": ({"type": "string", "enum": ["live"]}, "")}

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from django.db import Error
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Concat
 
+from monitoring.alerts import alert_keys
+from monitoring.models import Alert
 from scraping.configuration import policies
 from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.models import (
@@ -33,24 +36,24 @@ from scraping.stats.read_stats import Cost
 from victoryline.lib import availability, pg_wait
 
 
-class DatabaseAway(Exception):  # noqa: N818 - reads as a state at every `except`
+class DatabaseReadError(Exception):
     """The database does not answer; the message is the class of the driver's error."""
 
 
 @contextmanager
 def database_read() -> Iterator[None]:
-    """Bounds the reads of its body in time; raises DatabaseAway if they fail, or at once if that is known already.
+    """Bounds the reads of its body in time; raises DatabaseReadError if they fail, or at once if that is known already.
 
     `__cause__` is the driver's error, and None where no query was made.
     """
     if availability.database.is_away():
-        raise DatabaseAway(availability.database.reason())
+        raise DatabaseReadError(availability.database.reason())
     try:
         with pg_wait.within(availability.READ_SECONDS):
             yield
     except Error as error:
         availability.database.report(error)
-        raise DatabaseAway(type(error).__name__) from error
+        raise DatabaseReadError(type(error).__name__) from error
 
 
 def workers_at_work(now: datetime) -> list[Worker]:
@@ -70,19 +73,38 @@ class LiveMatch:
     """A match to watch; `age_seconds` since it was last read, or since its discovery if it never was."""
 
     match_id: int
-    title: str
+    key: str  # its public key: reasons are public, and titles are match data
     age_seconds: float
 
     def __str__(self) -> str:
-        return f"{self.title or f'match {self.match_id}'} is {self.age_seconds:.0f} s old"
+        return f"{self.key} is {self.age_seconds:.0f} s old"
 
 
 def live_matches(now: datetime) -> list[LiveMatch]:
-    rows = matches_to_watch().values_list("pk", "title", "last_scraper_update", "created_at")
+    refs = MatchRef.objects.filter(match=OuterRef("pk")).order_by("-source__precedence_weight", "pk")
+    key = Subquery(refs.values(key=Concat("source__key", Value("_"), "source_event_id"))[:1])
+    rows = matches_to_watch().values_list("pk", key, "last_scraper_update", "created_at")
     return [
-        LiveMatch(pk, title, max(0.0, (now - (updated or created)).total_seconds()))
-        for pk, title, updated, created in rows
+        LiveMatch(pk, key, max(0.0, (now - (updated or created)).total_seconds())) for pk, key, updated, created in rows
     ]
+
+
+def open_alerts(live: Sequence[LiveMatch]) -> QuerySet[Alert]:
+    """Returns the open alerts, for every list of alerts.
+
+    Without those of silent matches that were read since or are not watched any more: the watchdog closes these within
+    seconds. `live`: the present `live_matches`.
+    """
+    ages = {match.match_id: match.age_seconds for match in live}
+    opened = Alert.objects.filter(closed_at__isnull=True)
+    over = [alert.pk for alert in opened.filter(key__startswith=alert_keys.STALE) if _is_over(alert, ages)]
+    return opened.exclude(pk__in=over)
+
+
+def _is_over(alert: Alert, ages: dict[int, float]) -> bool:
+    """Returns whether the match of an alert about silence was read since the alert was updated."""
+    age = ages.get(alert.detail.get("match_id", 0))
+    return age is None or age < alert.detail.get("silent_seconds", 0)
 
 
 def scraper_errors() -> QuerySet[ScrapeError]:
@@ -118,6 +140,8 @@ class SourceStats:
     budget_used_ratio: float | None = None  # None: no budget is set
     integrity_score: float | None = None  # None: no reading in the last hour
     matches_by_read_mode: dict[str, int] = field(default_factory=dict)
+    request_mode: str = ""  # learned from refusals; empty: its endpoints are requested directly
+    request_mode_reason: str = ""
 
     @property
     def reads(self) -> dict[str, int]:
@@ -125,13 +149,15 @@ class SourceStats:
             ReadMode.VISIT.value: self.cost.visits,
             ReadMode.DIRECT.value: self.cost.direct_reads,
             ReadMode.ATTACHED.value: self.cost.attached_reads,
+            ReadMode.IN_PAGE.value: self.cost.in_page_reads,
         }
 
 
 def source_stats(now: datetime) -> dict[str, SourceStats]:
     """Returns stats by source key, sorted by key; six queries for any number of sources."""
-    keys = dict(Source.objects.order_by("key").values_list("pk", "key"))
-    found = {key: SourceStats() for key in keys.values()}
+    sources = list(Source.objects.order_by("key").values_list("pk", "key", "request_mode", "request_mode_reason"))
+    keys = {pk: key for pk, key, _, _ in sources}
+    found = {key: SourceStats(request_mode=mode, request_mode_reason=reason) for _, key, mode, reason in sources}
     breakers = Breaker.objects.filter(source__isnull=False)
     for key, calls, successes in breakers.values_list("source__key", "total_calls", "total_successes"):
         found[key].attempts, found[key].successes = calls, successes

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.dispatch import Signal
 from django.utils import timezone
 
-from scraping.models import Match
+from scraping.models import Match, match_key
 
 logger = logging.getLogger(__name__)
 Receiver = Callable[..., None]
@@ -46,7 +46,7 @@ def receives(signal: Signal, name: str = "") -> Callable[[Receiver], Receiver]:
 
 def match_name(match_id: int | None) -> str:
     title = Match.objects.filter(pk=match_id or 0).values_list("title", flat=True).first()
-    return title or f"match {match_id}"
+    return title or match_key(match_id or 0)
 
 
 def json_safe(values: Mapping[str, Any]) -> dict[str, str | int | float | bool | None]:

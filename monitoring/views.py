@@ -24,7 +24,7 @@ from monitoring.health.evaluation import Evaluation
 from monitoring.health.publisher import Published, PublishedDocument
 from monitoring.health.status_rules import SystemStatus
 from monitoring.metrics import exposition
-from monitoring.queries import DatabaseAway, database_read, workers_at_work
+from monitoring.queries import DatabaseReadError, database_read, workers_at_work
 from scraping.models.process import SILENT_AFTER
 
 View = Callable[..., HttpResponse]
@@ -80,7 +80,7 @@ def _reasons_not_ready(now: datetime) -> list[str]:
                 return ["migrations are not applied: run manage.py migrate"]
             if not workers_at_work(now):
                 return [f"no worker has sent a heartbeat for {SILENT_AFTER.total_seconds():.0f} s"]
-    except DatabaseAway as error:
+    except DatabaseReadError as error:
         return [f"the database is away ({error})"]
     return []
 

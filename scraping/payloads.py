@@ -180,12 +180,21 @@ class Event(Frozen):
         return checksum_of(self.model_dump(mode="json", exclude={"happened_at", "slot"}))
 
 
+class BrokenPart(Frozen):
+    """A part of a response that could not be read and was left out: its path, what was expected there, how often."""
+
+    path: Annotated[str, StringConstraints(max_length=120)]
+    expected: Annotated[str, StringConstraints(max_length=120)]
+    count: int = Field(default=1, ge=1)
+
+
 class Integrity(Frozen):
-    """The completeness of the payload: the wanted fields that the source left out."""
+    """The completeness of a reading: the wanted fields that the source left out, and the parts that were unreadable."""
 
     missing_fields: tuple[str, ...] = ()
     null_field_rate: float = Field(default=0.0, ge=0.0, le=1.0)
     fallback_selectors: tuple[str, ...] = ()  # "score#2": the field's best selector found nothing, its second did
+    broken_parts: tuple[BrokenPart, ...] = ()
 
 
 class UnrecognizedValue(Frozen):
@@ -242,6 +251,7 @@ class Parsed(Frozen):
     captured_at: AwareDatetime
     source_event_id: str
     unknown: tuple[UnrecognizedValue, ...] = ()
+    integrity: Integrity = Integrity()
 
 
 class Lineups(Parsed):
@@ -265,7 +275,6 @@ class Payload(Parsed):
     events: tuple[Event, ...] = ()
     events_are_complete: bool = False  # True: every event since the start is in `events`, absence means retraction
     is_partial_state: bool = False  # True: `state` is only good enough where nothing better is known (DOM fallback)
-    integrity: Integrity = Integrity()
 
     @property
     def lacks_events(self) -> bool:

@@ -32,7 +32,13 @@ STATIC_PAGE = "static_page"  # the page of an earlier visit: good for names and 
 class ReadMode(StrEnum):
     VISIT = "visit"
     DIRECT = "direct"
+    IN_PAGE = "in_page"
     ATTACHED = "attached"
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether we make the requests ourselves, with or without a browser, and not the scripts of a page."""
+        return self in (ReadMode.DIRECT, ReadMode.IN_PAGE)
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Site:
     adapter_key: str = ""  # empty: the key
     api_hosts: tuple[str, ...] = ()  # in addition to that of base_url
     allows_private: bool = False
-    read_way: str = "auto"  # auto, visit, attached
+    read_way: str = "auto"  # auto, direct, in_page, visit, attached
     robots_policy: str = "obey"
     uses_proxy: bool = True
     token_url: str = ""
@@ -169,7 +175,7 @@ class Reading:
     requests_by_type: Mapping[str, int] = field(default_factory=dict)  # by the browser's resource type; visits only
     blocked_by_type: Mapping[str, int] = field(default_factory=dict)
     duration_ms: int = 0
-    reason: str = ""  # of a visit; empty for other modes
+    reason: str = ""  # of a visit, and of requests in a page; empty for other modes
     screenshot: bytes = field(default=b"", repr=False)  # only of a visit that seems to have failed
     session_id: str = ""
     selectors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the source's own, by field

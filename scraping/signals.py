@@ -87,6 +87,6 @@ store_returned = Signal()
 disk_ran_short = Signal()
 # The disk of a worker has room again: worker_id, free_mb.
 disk_recovered = Signal()
-# A worker carried out a command, or it was closed: order_id, worker_id, kind, actor, reason, outcome, has_failed,
+# A worker carried out a command, or it was closed: command_id, worker_id, kind, actor, reason, outcome, has_failed,
 # seconds, and of a replaced browser pids_before, pids_after, browser_uptime_hours, task_count.
-order_done = Signal()
+command_done = Signal()

@@ -18,7 +18,6 @@ PRODUCTION = {
     "DATABASE_URL": "postgres://victoryline@127.0.0.1:1/victoryline",
     "REDIS_URL": "redis://127.0.0.1:1/0",
     "HTTPS": "true",
-    "DEBUG": "false",
     "ALLOWED_HOSTS": "victoryline.example",
 }
 CHECKS: tuple[tuple[str, list[str], dict[str, str]], ...] = (

@@ -27,6 +27,8 @@ class StadiumConfig:
     session_seconds: float = 6 * 3600.0
     sites: tuple[str, ...] = ("crex",)  # that play recordings
     at_once: bool = False
+    browser_only: tuple[str, ...] = ()  # sites that accept only requests of a browser
+    tls: Path | None = None
     distortions: tuple[tuple[str, Distortion], ...] = ()
 
     @property
@@ -46,6 +48,10 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state-file", type=Path, help="keep the clock in this file, to continue after a restart")
     parser.add_argument("--port-file", type=Path, help="write the bound port here once the server accepts requests")
     parser.add_argument("--session-seconds", type=float, help="lifetime of a visitor's session")
+    parser.add_argument("--browser-only", metavar="SITES", help="sites that refuse every client but a browser")
+    parser.add_argument(
+        "--tls", type=Path, metavar="FILE", help="serve HTTPS with the key and certificate of this file"
+    )
 
 
 def _add_programme_options(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +73,9 @@ def config_from(options: argparse.Namespace) -> StadiumConfig:
     if replay is not None:
         given["programme"] = f"replay:{replay}"
     if "sites" in given:
-        given["sites"] = _parse_sites(given["sites"])
+        given["sites"] = _parse_sites("--sites", given["sites"], CRICKET_SITES)
+    if "browser_only" in given:
+        given["browser_only"] = _parse_sites("--browser-only", given["browser_only"], get_args(Site))
     config = StadiumConfig(**given)
     if not 0 <= config.pace <= MAX_PACE:
         raise ValueError(f"--pace (or --speed) must be between 0 and {MAX_PACE:g}")
@@ -76,9 +84,9 @@ def config_from(options: argparse.Namespace) -> StadiumConfig:
     return config
 
 
-def _parse_sites(text: str) -> tuple[str, ...]:
+def _parse_sites(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     sites = tuple(dict.fromkeys(filter(None, text.split(","))))
-    unknown = [site for site in sites if site not in CRICKET_SITES]
+    unknown = [site for site in sites if site not in known]
     if unknown or not sites:
-        raise ValueError(f"--sites must be some of {', '.join(CRICKET_SITES)}, not {text!r}")
+        raise ValueError(f"{option} must be some of {', '.join(known)}, not {text!r}")
     return sites

@@ -24,6 +24,7 @@ class Stadium:
     session_policy: AccessPolicy
     session_checks: dict[str, SessionCheck]
     tokens: TokenIssuer
+    browser_only: set[str]  # sites that accept only requests of a browser
     counters: RequestCounters = field(default_factory=RequestCounters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 

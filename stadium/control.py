@@ -1,4 +1,4 @@
-"""Control endpoints for operators and tests: pace, sessions, tokens, distortions, faults, request counters."""
+"""Control endpoints for operators and tests: pace, sessions, tokens, clients, distortions, faults, request counters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from stadium.access import AccessPolicy
 from stadium.context import STADIUM
@@ -27,6 +27,7 @@ def add_routes(app: web.Application) -> None:
     app.router.add_post("/control/skip", skip)
     app.router.add_post("/control/sessions", set_sessions)
     app.router.add_post("/control/tokens", set_tokens)
+    app.router.add_post("/control/browser_only", set_browser_only)
     app.router.add_post("/control/distortions", set_distortion)
     app.router.add_get("/control/distortions", show_distortions)
     app.router.add_post("/control/faults", add_fault)
@@ -69,6 +70,13 @@ class PolicyChange(StrictModel):
 
 class TokenPolicyChange(PolicyChange):
     in_pages: bool | None = None  # put a token into each page
+
+
+class BrowserOnly(StrictModel):
+    """Has a site refuse every client but a browser, or ends that."""
+
+    site: Site
+    is_on: bool = Field(True, alias="on")
 
 
 class SiteDistortion(Distortion):
@@ -117,6 +125,12 @@ def _change_policy(request: web.Request, policy: AccessPolicy, change: PolicyCha
     return web.json_response(asdict(policy))
 
 
+async def set_browser_only(request: web.Request) -> web.Response:
+    change, sites = await _body(request, BrowserOnly), request.app[STADIUM].browser_only
+    (sites.add if change.is_on else sites.discard)(change.site)
+    return web.json_response({"browser_only": sorted(sites)})
+
+
 async def set_distortion(request: web.Request) -> web.Response:
     change, distortions = await _body(request, SiteDistortion), request.app[STADIUM].simulation.programme.distortions
     given = change.model_dump(exclude_unset=True, exclude={"site"})
@@ -162,12 +176,13 @@ async def show_latest(request: web.Request) -> web.Response:
 
 
 async def reset(request: web.Request) -> web.Response:
-    """Resets counters, faults, policies and distortions to their initial values. Clock and matches continue."""
+    """Resets counters, faults, policies, accepted clients and distortions. Clock and matches continue."""
     stadium = request.app[STADIUM]
     removed = stadium.faults.clear()
     stadium.counters.reset()
     stadium.session_policy.seconds, stadium.session_policy.not_before = stadium.simulation.config.session_seconds, 0.0
     stadium.tokens.reset()
+    stadium.browser_only = set(stadium.simulation.config.browser_only)
     stadium.simulation.reset_distortions()
     return web.json_response({"removed": removed})
 

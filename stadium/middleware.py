@@ -1,9 +1,10 @@
-"""Middleware of every site request: counts it, applies injected faults, and checks session and token."""
+"""Middleware of every site request: counts it, applies injected faults, and checks client, session and token."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
+from stadium.client_check import suspicion
 from stadium.context import STADIUM, Stadium
 from stadium.endpoints import Endpoint, Handler, endpoint_of, json_object, match_key_in_address
 from stadium.fault_responses import CHALLENGE_BODY, respond
@@ -35,6 +36,8 @@ async def _serve(
     request: web.Request, endpoint: Endpoint, handler: Handler, stadium: Stadium, wall: float
 ) -> web.StreamResponse:
     async def guarded(request: web.Request) -> web.StreamResponse:
+        if endpoint.site in stadium.browser_only and (reason := suspicion(request)):
+            return _forbidden(endpoint.site, reason)
         if endpoint.needs_session:
             check = stadium.session_checks[endpoint.site]
             if not check.allows(request.cookies, wall, stadium.session_policy):
@@ -50,9 +53,10 @@ async def _serve(
     return await respond(request, endpoint, faults, guarded, stadium.stopping)
 
 
-def _forbidden(site: str) -> web.Response:
+def _forbidden(site: str, reason: str = "no session") -> web.Response:
     body = '{"error":"Forbidden"}' if site == "crex" else CHALLENGE_BODY
-    return web.Response(status=403, text=body, content_type="application/json")
+    headers = {"X-Stadium-Reason": reason}  # for tests and operators; no real site tells it
+    return web.Response(status=403, text=body, content_type="application/json", headers=headers)
 
 
 def _unauthorized() -> web.Response:

@@ -11,7 +11,7 @@ from typing import get_args
 
 from aiohttp import web
 
-from stadium import control, ground_truth
+from stadium import client_check, control, ground_truth
 from stadium.access import AccessPolicy, SessionCheck, TokenIssuer
 from stadium.config import StadiumConfig
 from stadium.context import STADIUM, Stadium
@@ -44,6 +44,7 @@ def build_app(config: StadiumConfig, simulation: Simulation | None = None) -> we
             "sofascorecricket": SessionCheck("sofascorecricket", "sfcsid", "sfcclr", config.seed),
         },
         tokens=TokenIssuer(config.seed),
+        browser_only=set(config.browser_only),
     )
     app[ENDPOINTS] = {}
     for site in _SITES:
@@ -99,11 +100,12 @@ async def _serve(config: StadiumConfig) -> None:
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
     await runner.setup()
     try:
-        await web.TCPSite(runner, config.host, config.port, backlog=1024).start()
+        tls = client_check.tls_context(config.tls) if config.tls else None
+        await web.TCPSite(runner, config.host, config.port, backlog=1024, ssl_context=tls).start()
         port = int(runner.addresses[0][1])
         for line in app[STADIUM].simulation.programme.replay_summary():
             _log(line)
-        _log(f"programme {config.programme} at http://{config.host}:{port}/")
+        _log(f"programme {config.programme} at {'https' if tls else 'http'}://{config.host}:{port}/")
         if config.port_file:
             _write_port(config.port_file, port)
         await stop.wait()

@@ -20,7 +20,7 @@ from victoryline.settings import INSTALLED_APPS
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.shortened.Shortened"]
 # Of the policies of scraping; of the part that the group is named after.
 POLICIES = {
-    "": {"MAX_RESCUES": "max_rescues", "PAUSE_SECONDS": "pause_seconds"},
+    "": {"MAX_RESCUES": "max_rescues", "PAUSE_SECONDS": "pause_seconds", "TASK_LEASE_SECONDS": "lease_seconds"},
     "window": {
         "SOURCE_BREAKER_WINDOW_SECONDS": "window_seconds",
         "SOURCE_BREAKER_MIN_CALLS": "min_calls",

@@ -1,6 +1,7 @@
 """A stadium server process on a free port, and a client for its control endpoints."""
 
 import json
+import ssl
 import subprocess
 import tempfile
 import time
@@ -16,15 +17,24 @@ START_SECONDS = 20.0
 
 
 class StadiumProcess:
-    def __init__(self, *, programme: str = "demo", pace: float = 10, seed: int = 7) -> None:
-        self.programme, self.pace, self.seed = programme, pace, seed
+    def __init__(
+        self,
+        *,
+        programme: str = "demo",
+        pace: float = 10,
+        seed: int = 7,
+        browser_only: tuple[str, ...] = (),
+        tls: Path | None = None,
+    ) -> None:
+        """`browser_only`: sites that refuse every client but a browser; `tls`: a file with key and certificate."""
+        self.programme, self.pace, self.seed, self.browser_only, self.tls = programme, pace, seed, browser_only, tls
         self.folder = Path(tempfile.mkdtemp(prefix="vl-stadium-"))
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     def start(self) -> Self:
         """Also restarts a stopped one, with its port and state."""
@@ -32,6 +42,8 @@ class StadiumProcess:
         port_file.unlink(missing_ok=True)
         command = python(
             *("-m", "stadium", "--port", str(self.port), "--programme", self.programme, "--pace", f"{self.pace:g}"),
+            *(("--browser-only", ",".join(self.browser_only)) if self.browser_only else ()),
+            *(("--tls", str(self.tls)) if self.tls else ()),
             *("--seed", str(self.seed), "--state-file", str(self.folder / "state"), "--port-file", str(port_file)),
         )
         with (self.folder / "log").open("ab") as log:
@@ -65,7 +77,8 @@ class StadiumProcess:
         request = urllib.request.Request(
             f"{self.url}{path}", data=data, method=method, headers={"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        trusted = ssl.create_default_context(cafile=self.tls) if self.tls else None
+        with urllib.request.urlopen(request, timeout=10, context=trusted) as answer:
             text = answer.read()
         return json.loads(text) if text else None
 

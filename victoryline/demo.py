@@ -28,7 +28,7 @@ def prepare(*, url: str, var_dir: Path) -> Demo:
     from apiauth import keys
 
     path = var_dir / "demo.json"
-    known = read_known(path)
+    known = _read_known(path)
     password, key = _ensure_admin(known.get("admin_password", "")), known.get("api_key", "")
     if not (key and keys.verify(key, timezone.now())):
         key = keys.issue_demo_key()
@@ -60,7 +60,7 @@ def banner(demo: Demo, *, log_dir: Path) -> str:
 """
 
 
-def read_known(path: Path) -> dict[str, str]:
+def _read_known(path: Path) -> dict[str, str]:
     """Returns the content of demo.json, empty if it is missing or damaged."""
     try:
         known = json.loads(path.read_text(encoding="utf-8"))

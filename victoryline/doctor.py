@@ -50,8 +50,6 @@ def _python(_: Config) -> Iterator[Finding]:
 
 def _config(config: Config) -> Iterator[Finding]:
     yield Finding("config", "ok", f"valid (environment and {config.config_file or 'defaults'})")
-    if config.debug and config.database_url:
-        yield Finding("config", "warn", "DEBUG is on with PostgreSQL", "Set DEBUG=false in production.")
 
 
 def _chromium(config: Config) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from django.conf import settings
 
 from monitoring.alerts.channels import configured
 from monitoring.alerts.delivery import DeliveryThreads
+from scraping.configuration import policies
 from scraping.scheduler.loop import SchedulerLoop, load_steps
 from scraping.worker.heartbeat import watch_thread
 from victoryline.configuration import Config
@@ -81,7 +82,7 @@ def start_scheduler(config: Config, holder: str, watchdog: Watchdog) -> Callable
         load_steps(settings.SCHEDULER_STEPS),
         holder=holder,
         tick_seconds=SCHEDULER_TICK_SECONDS,
-        lease_seconds=config.task_lease_seconds * LEADER_LEASE_SHARE,
+        lease_seconds=policies.current().lease_seconds * LEADER_LEASE_SHARE,
     )
     thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
     thread.start()

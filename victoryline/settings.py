@@ -34,7 +34,7 @@ try:
     JWT_SIGNING_KEY = CONFIG.jwt_signing_key or read_or_create(VAR_DIR / "jwt_signing_key")
 except EmptySecretError as error:
     sys.exit(str(error))
-DEBUG = CONFIG.debug
+DEBUG = False
 ALLOWED_HOSTS = list(CONFIG.allowed_hosts)
 
 INSTALLED_APPS = [

@@ -39,7 +39,7 @@ PR_SET_CHILD_SUBREAPER = 36
 FILE_BYTES, FILES_KEPT = 20_000_000, 5
 LONGEST_LINE = 20_000
 SHOWN_LEVELS = {"WARN", "WARNING", "ERROR", "CRITICAL"}
-CONTEXT_KEYS = ("match_id", "source", "task_id", "attempt", "error_type", "error_message")
+CONTEXT_KEYS = ("match_id", "source", "task_id", "attempt", "error_type", "exception_type", "error_message")
 # Output of granian, and of children before their logging is configured, is not JSON.
 PLAIN_ERROR = re.compile(r"\b(WARN(ING)?|ERROR|CRITICAL)\b|^[A-Za-z_.]*(Error|Exception)\b|Traceback", re.ASCII)
 # Granian warns about more threads than cores; our threads mostly wait for the database.

@@ -1,5 +1,3 @@
-import sys
-
 from victoryline_client.terminal import main
 
-sys.exit(main())
+main()

@@ -33,8 +33,8 @@ class Client:
         address, self._api_key = urlsplit(base_url), api_key.strip()
         if address.scheme not in ("http", "https") or not address.hostname or set("@?#") & set(base_url):
             raise ValueError("The server's address must be like https://scores.example.com, without user and query.")
-        if not (self._api_key.isascii() and self._api_key.isprintable()):
-            raise ValueError("The API key has invalid characters: check what was pasted.")
+        if not (self._api_key and self._api_key.isascii() and self._api_key.isprintable()):
+            raise ValueError("The API key is missing or has invalid characters: check what was pasted.")
         if address.scheme == "http" and address.hostname not in ("127.0.0.1", "::1", "localhost"):
             logger.warning("The API key for %s is sent unencrypted: use https", address.hostname)
         self._attempts, self._sleep, self._token, self._cache = attempts, sleep, "", dict[str, ApiResponse]()

@@ -28,7 +28,7 @@ class Freshness:
     """Age of the data when the server answered. `is_from_cache`: the server's database is unreachable. `requested_at`
     is the time of the request, not of the response, so that an age is never shown too young."""
 
-    state: str = "unknown"  # or fresh, aging, stale, frozen, paused, final
+    state: str = "unknown"  # or fresh, aging, partial, stale, frozen, paused, final
     age_seconds: float | None = None
     scraped_at: str | None = None
     next_update_in: float | None = None  # seconds until the server reads the source again; None if it will not

@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, TextIO
+from pathlib import Path
+from typing import TextIO
 
 import httpx
 
@@ -109,23 +110,13 @@ class View:
             yield format_line(change.document, change.freshness)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("match", nargs="?", default="", help="Id or key, such as crex_13KM; without one: a list.")
-    parser.add_argument("--url", default=os.environ.get("VICTORYLINE_URL", ""), help="Or VICTORYLINE_URL.")
-    parser.add_argument("--key", default=os.environ.get("VICTORYLINE_API_KEY", ""), help="Or VICTORYLINE_API_KEY.")
-    parser.add_argument("--json", action="store_true", help="One JSON object a line, for programs.")
-    parser.add_argument("--plain", action="store_true", help="No status line, also on a terminal.")
-    parser.add_argument("--past", type=int, default=5, help="Past events to show first (%(default)s).")
-    parser.add_argument("--final-wait", type=float, default=60.0, help="Seconds until the last poll after the end.")
-
-
-def run(client: Client, options: dict[str, Any], out: TextIO) -> str:
-    """Follows the match of the options, or lists the live ones. Returns an error message, or an empty text."""
+def run(client: Client, options: argparse.Namespace, out: TextIO) -> None:
+    """Follows the match of the options, or lists the live ones."""
     try:
-        if options["match"]:
-            is_live = out.isatty() and not (options["plain"] or options["json"])
-            view = View(out, past=options["past"], is_live=is_live, is_json=options["json"])
-            for change in client.follow(options["match"], every_poll=True, final_wait=options["final_wait"]):
+        if options.match:
+            is_live = out.isatty() and not (options.plain or options.json)
+            view = View(out, past=options.past, is_live=is_live, is_json=options.json)
+            for change in client.follow(options.match, every_poll=True, final_wait=options.final_wait):
                 view.show(change)
         else:
             write_list(client, out)
@@ -133,9 +124,6 @@ def run(client: Client, options: dict[str, Any], out: TextIO) -> str:
         out.write("\n")
     except BrokenPipeError:  # the reader of the pipe has ended; what Python flushes at the end goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-    except httpx.HTTPError as error:
-        return clean(error)
-    return ""
 
 
 def write_list(client: Client, out: TextIO) -> None:
@@ -147,14 +135,29 @@ def write_list(client: Client, out: TextIO) -> None:
     out.write("" if found else "No match is live or upcoming.\n")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="victoryline_client", description="Follows matches of a VictoryLine server.")
-    add_arguments(parser.add_subparsers(required=True).add_parser("follow", help="Shows a match, or lists matches."))
-    options = vars(parser.parse_args(arguments))
+def find_server(url: str, key: str) -> tuple[str, str]:
+    """Returns address and key: the given ones, else those of `make run`, whose key is sent to no other server."""
+    path = Path("var/demo.json")
+    known = json.loads(path.read_text(encoding="utf-8")) if os.access(path, os.R_OK) else {}
+    url = url or known.get("url", "")
+    return url, key or (known.get("api_key", "") if url == known.get("url") else "")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    program = argparse.ArgumentParser(prog="victoryline_client", description="Follows matches of a VictoryLine server.")
+    parser = program.add_subparsers(required=True).add_parser("follow", help="Shows a match, or lists matches.")
+    parser.add_argument("match", nargs="?", default="", help="Id or key, such as crex_13KM; without one: a list.")
+    parser.add_argument("--url", default=os.environ.get("VICTORYLINE_URL", ""), help="Or VICTORYLINE_URL.")
+    parser.add_argument("--key", default=os.environ.get("VICTORYLINE_API_KEY", ""), help="Or VICTORYLINE_API_KEY.")
+    parser.add_argument("--json", action="store_true", help="One JSON object a line, for programs.")
+    parser.add_argument("--plain", action="store_true", help="No status line, also on a terminal.")
+    parser.add_argument("--past", type=int, default=5, help="Past events to show first (%(default)s).")
+    parser.add_argument("--final-wait", type=float, default=60.0, help="Seconds until the last poll after the end.")
+    options = program.parse_args(arguments)
     try:
-        with Client(options["url"], options["key"]) as client:
-            error = run(client, options, sys.stdout)
+        with Client(*find_server(options.url, options.key)) as client:
+            run(client, options, sys.stdout)
     except ValueError as refusal:
-        error = f"{refusal} Set VICTORYLINE_URL and VICTORYLINE_API_KEY, or give --url and --key."
-    sys.stderr.write(error and f"{error}\n")
-    return 1 if error else 0
+        sys.exit(f"{refusal} Set VICTORYLINE_URL and VICTORYLINE_API_KEY, or give --url and --key.")
+    except httpx.HTTPError as error:
+        sys.exit(clean(error))

@@ -49,18 +49,18 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         }
 
 
-class Document(BaseModel):
+class UsageBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class LimitStanding(Document):
+class LimitStanding(UsageBody):
     per_minute: int = Field(description="Requests per minute that the tier allows.")
     used: int = Field(description="Requests in the last minute.")
     remaining: int
     resets_at: UtcTime = Field(description="When the present window ends.")
 
 
-class KeyStanding(Document):
+class KeyStanding(UsageBody):
     prefix: str
     label: str | None = Field(description="What the key is for; null while our database is away.")
     scopes: list[str]
@@ -68,7 +68,7 @@ class KeyStanding(Document):
     replaced_by: str | None = Field(description="The prefix of its successor after a rotation: use that key.")
 
 
-class UsageSums(Document):
+class UsageSums(UsageBody):
     requests: int = Field(description="All requests, with any outcome.")
     not_modified: int = Field(description="Answered with 304, which costs no quota.")
     throttled: int = Field(description="Answered with 429.")
@@ -101,7 +101,7 @@ class UsageOfRoute(UsageSums):
     route: str = Field(description="The address by its name; empty for addresses that don't exist.")
 
 
-class UsageHistory(Document):
+class UsageHistory(UsageBody):
     """From sums by the hour, which are up to two seconds late."""
 
     as_of: UtcTime
@@ -112,7 +112,7 @@ class UsageHistory(Document):
     by_route: list[UsageOfRoute] = Field(description="The same 30 days, the most requested first.")
 
 
-class UsageAnswer(Document):
+class UsageAnswer(UsageBody):
     consumer: str
     tier: str
     limits: LimitStanding
@@ -127,7 +127,7 @@ _cache: TTLCache[str, Stored] = TTLCache(maxsize=1_000, ttl=1.0)
 _lock = threading.Lock()
 
 
-class Usage(ApiView):
+class UsageView(ApiView):
     required_scope = ""  # for every key: all of them have a limit
     costs_quota = False
     needs_database = False

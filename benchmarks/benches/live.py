@@ -4,6 +4,8 @@ The age is sampled twice a second for every match: the time since the reading th
 scheduler, browsers and drivers. The same system is first measured with fewer matches (--before): `cost_ratio` is the
 CPU time of one poll with all matches divided by that with the fewest, including servers and stadium; `cost_ratio_ours`
 without them.
+
+With `--mode in_page` the site refuses every client but a browser, and the engine learns to make its requests in a page.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ if TYPE_CHECKING:
 
 SUMMARY = "age of the data of many live matches, with memory and CPU"
 WARM_UP_SECONDS_A_MATCH = 2.0
+SITE = "crex"
+MATCHES = {"direct": 300, "in_page": 100}  # by mode
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=180.0, help="how long with all matches (%(default)s)")
-    parser.add_argument("--matches", type=int, default=300, help="live matches, at most 400 (%(default)s)")
+    parser.add_argument("--matches", type=int, help="live matches, at most 400 (300; 100 in a page)")
+    parser.add_argument("--mode", choices=MATCHES, default="direct", help="of the reads (%(default)s)")
     parser.add_argument("--before", type=int, nargs="*", default=[10, 100], help="fewer matches, first (%(default)s)")
     parser.add_argument("--before-seconds", type=float, default=40.0, help="how long with each of those (%(default)s)")
     parser.add_argument("--interval", type=float, default=2.5, help="seconds between two polls (%(default)s)")
@@ -33,12 +38,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> dict[str, Any]:
-    options.variant = "" if options.database == DATABASES[0] else options.database
+    options.matches = options.matches or MATCHES[options.mode]
+    differing = (options.mode != "direct" and options.mode, options.database != DATABASES[0] and options.database)
+    options.variant = "-".join(filter(None, differing))
     with bench_environment(
         database=options.database,
         programme=f"load:{options.matches}",
         pace=options.pace,
         settings=steady(options.interval),
+        browser_only=() if options.mode == "direct" else (SITE,),
     ) as environment:
         measurements = _measurements(environment, options)
         return _result(options, measurements)
@@ -91,8 +99,20 @@ def _result(options: Namespace, measurements: list[Measurement]) -> dict[str, An
             f"{last.matches} live matches, polled every {options.interval:g} s", age_s=5, memory_mb=1536
         ),
         "series": last.sampler.series(),
-        "problems": [problem for one in measurements for problem in one.problems()],
+        "mode": options.mode,
+        "problems": [*(problem for one in measurements for problem in one.problems()), *_other_modes(options.mode)],
     }
+
+
+def _other_modes(mode: str) -> list[str]:
+    """Returns a problem if matches were read in another mode at last."""
+    from django.db.models import Count
+
+    from scraping.models import MatchRef
+
+    others = MatchRef.objects.filter(is_watched=True).exclude(read_mode=mode).order_by()
+    counts = others.values_list("read_mode").annotate(Count("pk"))
+    return [f"{number} matches were read by mode {other or 'none'!r} at last" for other, number in counts]
 
 
 def _ratio(one: float, other: float) -> float:

@@ -34,7 +34,7 @@ from benchmarks.night.site import Request, SimulatedAdapter, SimulatedReader
 from benchmarks.night.world import BEGIN, SHORT_COOLDOWN_SECONDS, WORKERS, Script, World, moment
 from scraping import journal
 from scraping.configuration import policies
-from scraping.models import OrderKind, Worker
+from scraping.models import CommandKind, Worker
 from scraping.reading.targets import Target
 from scraping.recovery import worker_commands
 from scraping.scheduler import due, limits
@@ -93,7 +93,7 @@ class SimulatedWorker:
         engine.outcomes.flush(now=now)
         engine.read_stats.flush(now=now)
         for order in worker_commands.take(engine.worker_id, now=now):
-            if order.kind == OrderKind.FRESH_SESSION:
+            if order.kind == CommandKind.FRESH_SESSION:
                 self.reader.renewed_at[order.source_key] = (now - BEGIN).total_seconds()
             worker_commands.finish(order, outcome="done by the simulated worker", now=now)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import F, Prefetch, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -19,6 +19,7 @@ from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.channels import configured
 from monitoring.alerts.registry import acknowledge, mute, unmute
 from monitoring.models import Alert, AlertMessage, Severity
+from monitoring.queries import live_matches, open_alerts
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, LimitedForm, column, presence_filter, span
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
 from victoryline.lib.operators import OperationRefused
@@ -120,7 +121,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
             name="acknowledge",
             label="Acknowledge",
             applied="Acknowledged",
-            explanation="Until it closes no repeated messages are sent; its end is. Your name is shown with the alert.",
+            explanation="Your name is shown with the alert until it closes. Messages are not affected.",
             icon="person_check",
             run=for_each(lambda pk, call: acknowledge(pk, actor=call.actor, now=call.now)),
         ),
@@ -147,6 +148,13 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
             run=for_each(lambda pk, call: unmute(pk, actor=call.actor, now=call.now)),
         ),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
+        """The list leaves out alerts that are over and not closed yet."""
+        rows = super().get_queryset(request)
+        if not (request.resolver_match and str(request.resolver_match.url_name).endswith("_changelist")):
+            return rows
+        return rows.filter(Q(closed_at__isnull=False) | Q(pk__in=open_alerts(live_matches(timezone.now()))))
 
     shown_severity = column("severity", lambda alert: alert.severity, label=SEVERITY_COLOURS)
     shown_state = column("state", _alert_state, label={"open": BAD, "closed": GOOD})
@@ -216,7 +224,7 @@ class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
         if channels := configured(settings.CONFIG):
             names = ", ".join(channel.label.lower() for channel in channels)
             return f"No message was needed yet. Channels: {names}. Test them: manage.py alerts --test."
-        return "No channel is configured. Set ALERT_WEBHOOK_URL, SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
+        return "No channel is configured. Set ALERT_WEBHOOK_URL or SENTRY_DSN."
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AlertMessage]:
         return super().get_queryset(request).prefetch_related(Prefetch("alerts", Alert.objects.only("pk", "summary")))

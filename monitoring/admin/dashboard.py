@@ -46,12 +46,12 @@ def dashboard(_: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 def _objectives(now: datetime) -> list[dict[str, Any]]:
     return [
         {
-            "name": f"{one.name}, {window}",
+            "name": f"{one.name}, {objectives.WINDOW_NAME}",
             "value": "nothing measured" if one.ratio is None else f"{one.ratio:.2%}",
             "target": f"{one.target:.1%}",
             "is_missed": one.is_met is False,
         }
-        for window, one in objectives.objectives_by_window(now)
+        for one in objectives.last_hour(now)
     ]
 
 

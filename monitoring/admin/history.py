@@ -1,14 +1,10 @@
-"""Audit entries, grade changes, health rows and log lines in the admin; the timeline of grades, a day of recoveries.
-
-The timeline is drawn as SVG, one bar a period, the higher the worse: the admin's chart and tracker components have bars
-of equal width, and periods last from seconds to hours.
-"""
+"""Audit entries, grade changes, health rows and log lines in the admin; the grades and the recoveries of a day."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,6 +18,7 @@ from django.utils.html import format_html
 from monitoring.audit import ACTIONS
 from monitoring.models import AuditEntry, AuditOutcome, Grade, GradeChange, HealthLog, LogEntry
 from scraping.models import Match
+from scraping.policies.ladder import RUNGS
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, block, column
 
 GRADE_COLOURS = {
@@ -54,11 +51,7 @@ VALUE_FORMATS = {
     "state": "task {}",
 }
 ACTION_LABELS = {
-    "silence_hint": "silent match: polled again",
-    "silence_session": "silent match: fresh session",
-    "silence_browser": "silent match: fresh browser",
-    "silence_other_source": "silent match: other source",
-    "frozen": "silent match: frozen",
+    **{rung.action: f"silent match: {rung.operator_text}" for rung in RUNGS},
     "silence_over": "silent match: read again",
     "soft_restart": "scraper replaced",
     "browser_recycle": "browser replaced",
@@ -66,9 +59,8 @@ ACTION_LABELS = {
     "context_pool_reset": "contexts replaced, fresh session",
 }
 SHOWN_WHILE_OPEN = ("age_s", "grade")
-MAX_PERIODS = 400  # the time before them is shown as one period of the first one's grade
-WIDTH, HEIGHT = 1440.0, 28.0
-HEIGHTS = {Grade.HEALTHY: 10.0, Grade.RECOVERING: 16.0, Grade.DEGRADED: 22.0, Grade.FAILING: 28.0}
+QUARTER, CELLS = timedelta(minutes=15), 96
+WORSE_LAST = (Grade.HEALTHY, Grade.RECOVERING, Grade.DEGRADED, Grade.FAILING)
 
 
 def action_label(code: str) -> str:
@@ -115,75 +107,35 @@ def _rate(succeeded: int, decided: int) -> str:
     return f"{succeeded / decided:.0%}" if decided else "-"
 
 
-@dataclass(frozen=True)
-class GradePeriod:
-    grade: Grade
-    since: datetime
-    until: datetime
-    reason: str = ""
-
-    @property
-    def seconds(self) -> float:
-        return (self.until - self.since).total_seconds()
-
-
-def grade_periods(
-    changes: Sequence[tuple[datetime, str, str, str]], *, since: datetime, until: datetime
-) -> list[GradePeriod]:
-    """Returns periods from changes (at, from, to, reason), oldest first, with the last change before `since`."""
-    periods: list[GradePeriod] = []
-    begin, grade, reason = since, Grade(changes[0][1]) if changes else Grade.HEALTHY, ""
-    for at, _, to, why in changes:
-        if at > begin:
-            periods.append(GradePeriod(grade, begin, min(at, until), reason))
-        begin, grade, reason = max(at, since), Grade(to), why
-    return [*periods, GradePeriod(grade, begin, until, reason)] if until > begin else periods
-
-
 def grade_chart(now: datetime) -> dict[str, Any]:
-    """Returns the bars for the template, and the same as a sentence for screen readers."""
-    since = now - SPAN
-    rows = GradeChange.objects.values_list("at", "from_grade", "to_grade", "reason").order_by("-at", "-pk")
-    changes = list(rows.filter(at__gt=since, at__lte=now)[:MAX_PERIODS])[::-1]
-    if len(changes) < MAX_PERIODS:
-        changes = [*rows.filter(at__lte=since)[:1], *changes]
+    """Returns the worst grade of each quarter of an hour, as cells of unfold's tracker, and their counts as text."""
+    past_quarter = timedelta(minutes=now.minute % 15, seconds=now.second, microseconds=now.microsecond)
+    first = now - past_quarter - (CELLS - 1) * QUARTER
+    rows = GradeChange.objects.values_list("at", "from_grade", "to_grade", "reason")
+    last = rows.filter(at__lt=first).order_by("-at", "-pk").first()
+    changes = list(rows.filter(at__gte=first, at__lte=now).order_by("at", "pk"))
     # There was no grade before the first match or grade change.
     known = Match.objects.order_by("pk").values_list("created_at", flat=True).first() or now
-    known = max(since, min(known, changes[0][0]) if changes else known)
-    periods = grade_periods(changes, since=known, until=now)
-    return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "since": since,
-        "bars": [_bar(period, since) for period in periods],
-        "summary": summary(periods) + (f"; known since {known:%H:%M} UTC" if periods and known > since else ""),
-    }
-
-
-def summary(periods: Sequence[GradePeriod]) -> str:
-    if not periods:
-        return "no grade yet"
-    whole = sum(period.seconds for period in periods) or 1.0
-    shares = {grade: sum(period.seconds for period in periods if period.grade == grade) / whole for grade in Grade}
-    shares_text = [f"{grade.value} {share:.1%}" for grade, share in shares.items() if share]
-    changes = max(0, len(periods) - 1)
-    return f"{', '.join(shares_text)}; {changes or 'no'} {'change' if changes == 1 else 'changes'}"
-
-
-def _bar(period: GradePeriod, since: datetime) -> dict[str, Any]:
-    scale = WIDTH / SPAN.total_seconds()
-    height = HEIGHTS[period.grade]
-    minutes = period.seconds / 60
-    lasted = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min" if minutes >= 1 else "under a minute"
-    text = f"{period.grade.value} from {period.since:%H:%M:%S} to {period.until:%H:%M:%S} UTC ({lasted})"
-    return {
-        "grade": period.grade.value.lower(),
-        "x": f"{(period.since - since).total_seconds() * scale:.2f}",
-        "width": f"{max(period.seconds * scale, 1.5):.2f}",
-        "y": f"{HEIGHT - height:.0f}",
-        "height": f"{height:.0f}",
-        "text": f"{text}: {period.reason}" if period.reason else text,
-    }
+    known = min([known, *(change[0] for change in (last, *changes[:1]) if change)])
+    grade, reason = (last[2], last[3]) if last else (changes[0][1] if changes else Grade.HEALTHY, "")
+    by_cell: dict[int, list[tuple[str, str]]] = {}
+    for at, _, to, why in changes:
+        by_cell.setdefault((at - first) // QUARTER, []).append((to, why))
+    cells, counted = [], Counter[str]()
+    for place in range(CELLS):
+        since, seen = first + place * QUARTER, [(grade, reason), *by_cell.get(place, ())]
+        worst, why = max(seen, key=lambda one: WORSE_LAST.index(Grade(one[0])))
+        grade, reason = seen[-1]
+        text = f"{since:%H:%M} to {since + QUARTER:%H:%M} UTC: "
+        if since + QUARTER <= known or known == now:
+            cells.append({"color": "grade-none", "tooltip": f"{text}no grade yet"})
+            continue
+        counted[worst] += 1
+        cells.append({"color": f"grade-{worst.lower()}", "tooltip": f"{text}{worst}{why and f': {why}'}"})
+    shares = ", ".join(f"{each.value} {counted[each.value]}" for each in Grade if counted[each.value])
+    changed = f"{len(changes) or 'no'} {'change' if len(changes) == 1 else 'changes'}"
+    summary = f"{shares} of {CELLS} quarter hours; {changed}" if shares else "no grade yet"
+    return {"since": first, "cells": cells, "summary": summary}
 
 
 def _target(entry: AuditEntry) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from monitoring.models import Alert
 from scraping.errors import ERROR_RULES, ErrorClass
 
 STILL_SERVED = "The last data of the match is still served, with its age."
@@ -12,18 +13,16 @@ STILL_SERVED = "The last data of the match is still served, with its age."
 class AlertKind(str):
     """The prefix of the keys of one kind of alert; the whole key of a kind without a subject.
 
-    `safe`: what still works. `action`: advice for operators. `group_text` describes several matches at once
-    ("37 matches at Crex <group_text>").
+    `safe`: what still works. `action`: advice for operators.
     """
 
     safe: str
     action: str
-    group_text: str
     sentry_event: str
 
-    def __new__(cls, prefix: str, safe: str, action: str, group_text: str = "", sentry_event: str = "") -> Self:
+    def __new__(cls, prefix: str, safe: str, action: str, sentry_event: str = "") -> Self:
         kind = super().__new__(cls, prefix)
-        kind.safe, kind.action, kind.group_text, kind.sentry_event = safe, action, group_text, sentry_event
+        kind.safe, kind.action, kind.sentry_event = safe, action, sentry_event
         return kind
 
     def of(self, *subject: object) -> str:
@@ -35,19 +34,16 @@ STALE = AlertKind(  # of a match
     "stale:",
     f"{STILL_SERVED} Its scraper is replaced automatically.",
     "If it lasts, open the match and check its tasks and errors.",
-    group_text="have had no update",
 )
 ERROR_RATE = AlertKind(  # of a match
     "errors:",
     STILL_SERVED,
     "Check the match's errors: network or timeout: the connection; blocked: a slower pace; layout: the adapter.",
-    group_text="have too many errors",
 )
 DEAD = AlertKind(  # of a match with a dead task
     "dead:",
     f"{STILL_SERVED} The task and its evidence are kept.",
     "Open the task, fix the cause, then press Retry.",
-    group_text="have a dead task",
 )
 DEAD_DISCOVERY = AlertKind(  # of a source
     "dead-discovery:", "Known matches are still polled.", "Open the dead task, fix the cause, press Retry."
@@ -61,32 +57,27 @@ PAUSED = AlertKind(  # of a match
     "paused:",
     f"{STILL_SERVED} The pause ends automatically.",
     "Resume it from the match's page when the cause is gone.",
-    group_text="are paused",
 )
 PAUSED_LONG = AlertKind(  # of a live match that was paused for too long in the last hour
     "paused-long:",
     STILL_SERVED,
     "Something keeps failing: check the match's errors before you resume it.",
-    group_text="were paused for too long",
 )
 LAYOUT = AlertKind(  # of a match whose page cannot be parsed
     "layout:",
     f"{STILL_SERVED} The page is tried every five minutes.",
     ERROR_RULES[ErrorClass.DRIFT].advice,
-    group_text="have pages with an unknown layout",
     sentry_event="schema_break",
 )
 INCOMPLETE = AlertKind(  # of a match that has ended with missing data
     "incomplete:",
     "The data that was read is still served.",
     "Open the source's own page: data that is missing there too will not come.",
-    group_text="have ended and are not complete",
 )
 BREAKER = AlertKind(  # of a breaker, by name
     "breaker:",
     "The last data is still served, with its age; probes are sent automatically.",
     "`manage.py breaker list` shows the reason; if it opens repeatedly, check the errors.",
-    group_text="are not polled after many failures",
     sentry_event="circuit_opened",
 )
 CHANGED = AlertKind(  # of a source whose readings cannot be parsed any more
@@ -184,13 +175,17 @@ PUBLIC_TEXTS = {
     DISK: "A disk is almost full",
     DELIVERY: "One of the alert channels does not deliver",
 }
-PUBLIC_ENDINGS = {
-    DEAD: "is dead",
-    DEAD_DISCOVERY: "is dead",
-    DEAD_ROUND: "is dead",
-    PAUSED: "is paused",
-    LAYOUT: "has changed",
-    CHANGED: "has changed",
+PUBLIC_ENDINGS = {DEAD_DISCOVERY: "is dead", DEAD_ROUND: "is dead", CHANGED: "has changed"}
+# Alerts about a match: a summary has its title, which is match data.
+PUBLIC_MATCH_TEXTS = {
+    STALE: "{} has had no update for too long",
+    ERROR_RATE: "{} has too many errors",
+    DEAD: "A task of {} is dead",
+    PAUSED: "{} is paused",
+    PAUSED_LONG: "{} is live and was paused for too long",
+    LAYOUT: "The page of {} has changed",
+    INCOMPLETE: "{} has ended and is not complete",
+    BREAKER: "{} is not polled after many failures",
 }
 
 
@@ -210,9 +205,14 @@ def disk(worker_id: str) -> str:
     return DISK.of(worker_id.rpartition("-")[0].rpartition("-")[0] or worker_id)
 
 
-def public_text(key: str, summary: str) -> str:
-    """Returns a summary for the public: without reasons, which can contain addresses, and without host names."""
-    kind = kind_of(key)
+def public_text(alert: Alert, match_key: str) -> str:
+    """Returns the text of an alert for the public: without teams, hosts, and reasons, which can contain addresses.
+
+    `match_key`: the public key of the match that it is about; empty for other alerts.
+    """
+    kind = kind_of(alert.key)
+    if match_key:
+        return PUBLIC_MATCH_TEXTS.get(kind, "An alert about {} is open").format(match_key)
     if ending := PUBLIC_ENDINGS.get(kind):
-        return f"{summary.partition(f' {ending}: ')[0]} {ending}"
-    return PUBLIC_TEXTS.get(kind, summary)
+        return f"{alert.summary.partition(f' {ending}: ')[0]} {ending}"
+    return PUBLIC_TEXTS.get(kind, alert.summary)

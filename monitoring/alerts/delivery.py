@@ -105,7 +105,7 @@ class DeliveryThread(threading.Thread):
             logger.exception(
                 "Delivery by %s failed with a bug; the message is tried again in two minutes",
                 self._channel,
-                extra={"action": "courier_failed", "channel": self._channel.value},
+                extra={"action": "alert_delivery_failed", "channel": self._channel.value},
             )
         return False
 

@@ -25,9 +25,10 @@ def raise_alert(key: str, severity: Severity, summary: str, detail: Mapping[str,
     columns = {"severity": severity, "summary": summary[:300], "detail": dict(detail), "last_seen_at": now}
     if _update_open(key, columns):
         return False
+    muted_until = Alert.objects.filter(key=key).order_by("-pk").values_list("muted_until", flat=True).first()
     try:
         with transaction.atomic():
-            Alert.objects.create(key=key, opened_at=now, **columns, **_inherited(key, severity, now))
+            Alert.objects.create(key=key, opened_at=now, muted_until=muted_until, **columns)
     except IntegrityError:  # another process opened it meanwhile
         _update_open(key, columns)
         return False
@@ -47,23 +48,6 @@ def _update_open(key: str, columns: dict[str, Any]) -> bool:
     if columns["severity"] == Severity.CRITICAL:  # a warning that became critical is notified again
         columns = columns | {"notified_at": Case(When(severity=Severity.CRITICAL, then=F("notified_at")))}
     return bool(Alert.objects.filter(key=key, closed_at__isnull=True).update(count=F("count") + 1, **columns))
-
-
-def _inherited(key: str, severity: Severity, now: datetime) -> dict[str, Any]:
-    """Returns the columns that a new alert takes from the last one of its key: a mute that lasts, and its notifications
-    if its end was not notified yet. So a flapping alert is notified as one that lasts.
-    """
-    last = Alert.objects.filter(key=key).order_by("-pk").first()
-    if last is None:
-        return {}
-    columns: dict[str, Any] = {"muted_until": last.muted_until if last.muted_until and last.muted_until > now else None}
-    if last.notification_count and last.end_notified_at is None:
-        Alert.objects.filter(pk=last.pk).update(end_notified_at=now)
-        names = ("notified_at", "notification_count", "acknowledged_at", "acknowledged_by")
-        columns |= {name: getattr(last, name) for name in names}
-        if severity == Severity.CRITICAL and last.severity != severity:
-            columns["notified_at"] = None
-    return columns
 
 
 class Report(NamedTuple):
@@ -99,7 +83,7 @@ def open_keys(prefix: str) -> set[str]:
 
 
 def acknowledge(pk: int, *, actor: str, now: datetime) -> None:
-    """Stops repeated notifications of an alert until it is closed."""
+    """Records the operator who deals with an alert until it is closed."""
     columns = {"acknowledged_at": now, "acknowledged_by": actor[:150]}
     _operate(pk, "alert_acknowledged", "acknowledged", columns, actor=actor, now=now)
 

@@ -13,16 +13,15 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count
 
-from monitoring import audit
+from monitoring import audit, objectives
 from monitoring.access import count_groups
-from monitoring.alerts import alert_keys
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.match_cards import card
 from monitoring.health.scrapers import WatchedScraper, health_of
 from monitoring.health.status_rules import StatusResult, SystemStatus
 from monitoring.models import AuditEntry
-from monitoring.objectives import hourly_totals
-from monitoring.queries import DatabaseAway, SourceStats, database_read, percentile
+from monitoring.queries import DatabaseReadError, SourceStats, database_read, percentile
+from scraping.configuration import policies
 from scraping.models import Match, MatchRef, Source, Worker
 from victoryline.lib import availability
 from victoryline.lib.redaction import clean
@@ -32,13 +31,6 @@ from victoryline.lib.units import MEGABYTE
 AUDIT_ENTRIES = 10
 MAX_ALERTS = 20
 MAX_PAUSED = 100
-SHOWN_CONFIG = (
-    *("polling_interval_seconds", "staleness_threshold_seconds", "scraper_max_lifetime_hours"),
-    *("memory_soft_limit_mb", "memory_hard_limit_mb"),
-    *("circuit_breaker_threshold", "circuit_breaker_timeout_seconds", "circuit_breaker_success_threshold"),
-    *("retry_max_attempts", "retry_base_delay_seconds", "retry_max_delay_seconds"),
-    *("worker_threads", "task_lease_seconds"),
-)
 last_evaluations: dict[str, Evaluation] = {}  # from which a document was built completely, by its name
 
 
@@ -48,7 +40,7 @@ def health_document(evaluation: Evaluation) -> dict[str, Any]:
     try:
         with database_read():
             document = _health(evaluation, evaluation.status)
-    except DatabaseAway as error:
+    except DatabaseReadError as error:
         last = last_evaluations.get("health")
         reason = f"the database is away ({error})"
         if last is not None:
@@ -122,12 +114,12 @@ def status_document(evaluation: Evaluation) -> dict[str, Any]:
     try:
         with database_read():
             document = _status(evaluation)
-    except DatabaseAway as error:
+    except DatabaseReadError as error:
         last = last_evaluations.get("status")
         return {
             "grade": "FAILING",
             "reason": f"the database is away ({error})",
-            "generated_at": as_utc_iso(now),
+            "generated_at": _unix(now),
             "matches": [card(match, now) for match in last.matches] if last else [],
             "alerts": [],
         }
@@ -141,7 +133,7 @@ def _status(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "grade": evaluation.grade.grade.value,
         "reason": evaluation.grade.reason,
-        "generated_at": as_utc_iso(now),
+        "generated_at": _unix(now),
         "freshness_stats": {
             "median": round(fresh.median, 1),
             "p50": round(fresh.median, 1),
@@ -168,21 +160,38 @@ def _status(evaluation: Evaluation) -> dict[str, Any]:
             "database": True,
             **({"redis": not availability.redis(redis_url).is_away()} if redis_url else {}),
         },
-        "objectives": {window: totals.as_document() for window, totals in hourly_totals.windows(now).items()},
+        "objectives": {objectives.WINDOW_NAME: objectives.as_document(objectives.last_hour(now))},
         "last_success_time": _unix(evaluation.last_success_at),
         "workers": [_worker(number, worker, now) for number, worker in enumerate(evaluation.workers, start=1)],
         "sources": _sources(evaluation.sources),
         "alerts": [
-            {
-                "severity": alert.severity,
-                "summary": alert_keys.public_text(alert.key, alert.summary),
-                "opened_at": as_utc_iso(alert.opened_at),
-            }
-            for alert in evaluation.alerts[:MAX_ALERTS]
+            {"severity": alert.severity, "summary": text, "opened_at": as_utc_iso(alert.opened_at)}
+            for alert, text in zip(evaluation.alerts[:MAX_ALERTS], evaluation.alert_texts, strict=False)
         ],
         "audit_entries": [_action(entry) for entry in AuditEntry.objects.order_by("-timestamp")[:AUDIT_ENTRIES]],
-        "config_snapshot": {name: getattr(settings.CONFIG, name) for name in SHOWN_CONFIG},
+        "config_snapshot": _config_in_effect(),
         **_matches(evaluation),
+    }
+
+
+def _config_in_effect() -> dict[str, float]:
+    """Returns settings by name, as the configuration file has them now; the last two change with a restart only."""
+    policies.reload()
+    now, config = policies.current(), settings.CONFIG
+    return {
+        "polling_interval_seconds": now.pace.baseline_seconds,
+        "staleness_threshold_seconds": now.staleness_threshold_seconds,
+        "scraper_max_lifetime_hours": now.max_lifetime_seconds / 3600,
+        "memory_soft_limit_mb": now.memory_soft_limit_bytes / MEGABYTE,
+        "circuit_breaker_threshold": now.breaker.failure_threshold,
+        "circuit_breaker_timeout_seconds": now.breaker.timeout_seconds,
+        "circuit_breaker_success_threshold": now.breaker.success_threshold,
+        "retry_max_attempts": now.retry.max_attempts - 1,  # the setting counts retries
+        "retry_base_delay_seconds": now.retry.base_delay_seconds,
+        "retry_max_delay_seconds": now.retry.max_delay_seconds,
+        "task_lease_seconds": now.lease_seconds,
+        "memory_hard_limit_mb": config.memory_hard_limit_mb,
+        "worker_threads": config.worker_threads,
     }
 
 
@@ -253,6 +262,8 @@ def _sources(stats: dict[str, SourceStats]) -> list[dict[str, Any]]:
                 "requests_blocked": own.cost.requests_blocked,
                 "reads": own.reads,
                 "matches_by_read_mode": own.matches_by_read_mode,
+                "request_mode": own.request_mode,
+                "request_mode_reason": own.request_mode_reason,
                 "budget_used_ratio": own.budget_used_ratio,
                 "integrity_score": own.integrity_score,
             }

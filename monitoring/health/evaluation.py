@@ -18,7 +18,7 @@ from monitoring import queries
 from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import open_keys
 from monitoring.health import grading, match_cards
-from monitoring.health.grading import Freshness, GradeState, Trouble
+from monitoring.health.grading import AgeStats, GradeState, Trouble
 from monitoring.health.scrapers import WatchedScraper, active_scrapers, health_of
 from monitoring.health.status_rules import DEGRADED_FROM_ERRORS, StatusResult, SystemStatus, system_status
 from monitoring.models import Alert, Grade, Severity
@@ -35,6 +35,7 @@ from scraping.models import (
     Snapshot,
     TaskState,
     Worker,
+    match_keys,
 )
 from scraping.policies.ladder import Rung
 from scraping.stats import traffic
@@ -190,7 +191,7 @@ class Evaluation:
         )
 
     def _names(self, unhealthy: list[WatchedScraper]) -> dict[str, str]:
-        """Returns the title of one match for each figure that is about matches; without a query in a healthy system."""
+        """Returns the key of one match for each figure that is about matches; without a query in a healthy system."""
         live = Match.objects.live()
         ids: dict[str, int | None] = {}
         if unhealthy:
@@ -201,20 +202,22 @@ class Evaluation:
             ids["paused_live_matches"] = live.paused().values_list("pk", flat=True).first()
         if self.errors.last_minute >= DEGRADED_FROM_ERRORS:
             ids["errors_last_minute"] = self.errors.worst_id
-        matches = Match.objects.only("title").in_bulk([pk for pk in ids.values() if pk]) if ids else {}
-        self._named_ids = list(matches)
-        return {name: str(matches[pk]) for name, pk in ids.items() if pk in matches}
+        keys = match_keys(pk for pk in ids.values() if pk)
+        self._named_ids = list(keys)
+        return {name: keys[pk] for name, pk in ids.items() if pk}
 
     @cached_property
     def alerts(self) -> list[Alert]:
-        """Open alerts, critical ones first.
+        """Open alerts, critical ones first; without that of the grade, which this evaluation states itself."""
+        opened = queries.open_alerts(self.live_matches).exclude(key=alert_keys.GRADE)
+        return list(opened.order_by("severity", "-opened_at"))
 
-        Without that of the grade, which this evaluation states itself, and without those of silent matches that were
-        read since or are not watched any more: the watchdog closes these within seconds.
-        """
-        ages = {match.match_id: match.age_seconds for match in self.live_matches}
-        opened = Alert.objects.filter(closed_at__isnull=True).exclude(key=alert_keys.GRADE)
-        return [alert for alert in opened.order_by("severity", "-opened_at") if not _is_over(alert, ages)]
+    @cached_property
+    def alert_texts(self) -> list[str]:
+        """The texts of the open alerts for the public: matches by their keys, no reasons, hosts and addresses."""
+        ids = [alert.detail.get("match_id") for alert in self.alerts]
+        keys = match_keys(pk for pk in ids if pk)
+        return [alert_keys.public_text(alert, keys.get(pk, "")) for pk, alert in zip(ids, self.alerts, strict=True)]
 
     @cached_property
     def trouble(self) -> Trouble:
@@ -222,11 +225,9 @@ class Evaluation:
         rules = "; ".join(self._rules.reasons)
         if self._rules.status is SystemStatus.DOWN:
             return Trouble(failing=rules)
-        critical = [each for each in self.alerts if each.severity == Severity.CRITICAL]
-        more = f" (and {len(critical) - 1} more critical alerts)" if len(critical) > 1 else ""
-        # The page is public: the text without hosts and addresses.
-        first = alert_keys.public_text(critical[0].key, critical[0].summary) if critical else ""
-        return Trouble(degraded=rules or (first + more if first else ""))
+        critical = sum(each.severity == Severity.CRITICAL for each in self.alerts)
+        more = f" (and {critical - 1} more critical alerts)" if critical > 1 else ""
+        return Trouble(degraded=rules or (self.alert_texts[0] + more if critical else ""))
 
     @property
     def is_in_trouble(self) -> bool:
@@ -269,8 +270,8 @@ class Evaluation:
         return [match.age_seconds for match in self.live_matches]
 
     @cached_property
-    def freshness(self) -> Freshness:
-        return Freshness.of(self.live_matches)
+    def freshness(self) -> AgeStats:
+        return AgeStats.of(self.live_matches)
 
     @cached_property
     def last_success_at(self) -> datetime | None:
@@ -295,11 +296,3 @@ class Evaluation:
     def matches(self) -> list[Match]:
         """The matches of the status page."""
         return match_cards.shown_matches()
-
-
-def _is_over(alert: Alert, ages: dict[int, float]) -> bool:
-    """Returns whether the match of an alert about silence was read since the alert was updated."""
-    if not alert.key.startswith(alert_keys.STALE):
-        return False
-    age = ages.get(alert.detail.get("match_id", 0))
-    return age is None or age < alert.detail.get("silent_seconds", 0)

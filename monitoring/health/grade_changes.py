@@ -53,11 +53,12 @@ def _write_change(previous: Grade, state: GradeState, evaluation: Evaluation) ->
         if not evaluation.is_in_trouble and latest and latest[0].match_id is not None:  # the match that has recovered
             match_id = latest[0].match_id
         match = Match.objects.filter(pk=match_id or 0).first()
-        if match is not None and str(match) not in reason:
-            reason = f"{reason} ({match})"
+        key = match.key if match is not None else None
+        if key and key not in reason:
+            reason = f"{reason} ({key})"
         GradeChange.objects.create(from_grade=previous, to_grade=state.grade, at=now, reason=reason[:300], match=match)
     level = {Grade.FAILING: logging.CRITICAL, Grade.DEGRADED: logging.WARNING}.get(state.grade, logging.INFO)
-    about = {"grade": state.grade.value, "match_id": match.key if match is not None else None}
+    about = {"grade": state.grade.value, "match_id": key}
     logger.log(level, "Grade %s, was %s: %s", state.grade, previous, reason, extra={"action": "grade_changed", **about})
     return True
 

@@ -27,7 +27,7 @@ FAILED_RECOVERY_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True)
-class Freshness:
+class AgeStats:
     """Ages of the live matches' data, in seconds."""
 
     median: float = 0.0
@@ -38,7 +38,7 @@ class Freshness:
     stalest: LiveMatch | None = None
 
     @classmethod
-    def of(cls, matches: Sequence[LiveMatch]) -> Freshness:
+    def of(cls, matches: Sequence[LiveMatch]) -> AgeStats:
         ages = [match.age_seconds for match in matches]
         late = sum(age >= DEGRADED_FROM_SECONDS for age in ages)
         stalest = max(matches, key=lambda match: match.age_seconds, default=None)
@@ -79,7 +79,7 @@ class GradeState:
 
 def grade(
     previous: GradeState,
-    freshness: Freshness,
+    freshness: AgeStats,
     stall_seconds: float,
     recovery: Recovery | None = None,
     trouble: Trouble = NO_TROUBLE,
@@ -105,7 +105,7 @@ def grade(
     return GradeState(previous.grade, calm, FRESH_AGAIN)
 
 
-def _failing(freshness: Freshness, stall_seconds: float) -> str:
+def _failing(freshness: AgeStats, stall_seconds: float) -> str:
     stalest = freshness.stalest or "the stalest live match"
     if stall_seconds >= STALLED_FROM_SECONDS:
         return f"nothing has been read for {stall_seconds:.0f} s ({stalest})"
@@ -114,7 +114,7 @@ def _failing(freshness: Freshness, stall_seconds: float) -> str:
     return ""
 
 
-def _degraded(freshness: Freshness) -> str:
+def _degraded(freshness: AgeStats) -> str:
     if max(freshness.median, freshness.p95) < DEGRADED_FROM_SECONDS:
         return ""
     matches = "match" if freshness.count == 1 else "matches"
@@ -123,7 +123,7 @@ def _degraded(freshness: Freshness) -> str:
     return f"{late} ({freshness.stalest})" if freshness.stalest else late
 
 
-def current_grade(freshness: Freshness, succeeded_at: datetime | None, trouble: Trouble, now: datetime) -> GradeState:
+def current_grade(freshness: AgeStats, succeeded_at: datetime | None, trouble: Trouble, now: datetime) -> GradeState:
     """Returns the grade for readers: an outage shows even if the scheduler is dead, though only it ends one."""
     stored = stored_grade()
     seen = assess(stored, freshness, succeeded_at, trouble, now)
@@ -138,7 +138,7 @@ def stored_grade() -> GradeState:
 
 
 def assess(
-    previous: GradeState, freshness: Freshness, succeeded_at: datetime | None, trouble: Trouble, now: datetime
+    previous: GradeState, freshness: AgeStats, succeeded_at: datetime | None, trouble: Trouble, now: datetime
 ) -> GradeState:
     stall = (now - succeeded_at).total_seconds() if freshness.count and succeeded_at else 0.0
     return grade(previous, freshness, stall, _recovery(previous.grade, succeeded_at, now), trouble)

@@ -31,13 +31,6 @@ PHASES = {
     "penalties": "Penalties",
     "postponed": "Postponed",
 }
-RECOVERY_TEXTS = {
-    Rung.HINT: "Silent: it is polled again",
-    Rung.SESSION: "Silent: a fresh session is tried",
-    Rung.BROWSER: "Silent: a fresh browser is tried",
-    Rung.OTHER_SOURCE: "Silent: another source is polled",
-    Rung.FROZEN: "Frozen: every recovery step was tried, an alert is open",
-}
 
 
 def shown_matches() -> list[Match]:
@@ -101,7 +94,7 @@ def _recovery_text(match: Match) -> str:
     """Returns the recovery step of a silent match; empty once it was read again."""
     read, since = match.last_scraper_update, match.silent_since
     is_read = read is not None and since is not None and read > since
-    return "" if is_read else RECOVERY_TEXTS.get(Rung(match.silence_rung), "")
+    return "" if is_read else Rung(match.silence_rung).public_text
 
 
 def age_text(match: Match, age: float | None) -> str:

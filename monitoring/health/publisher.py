@@ -63,7 +63,7 @@ class Published:
             return None
 
 
-class Publisher:
+class HealthPublisher:
     """The thread of a process. Disabled until `enable`, because not every process serves requests."""
 
     def __init__(self, *, requested_seconds: float = REQUESTED_SECONDS) -> None:
@@ -126,13 +126,13 @@ class Publisher:
             for document in documents:
                 document.refresh(evaluation)
         except Exception:
-            logger.exception("A document could not be published", extra={"action": "keep_warm_failed"})
+            logger.exception("A document could not be published", extra={"action": "health_publish_failed"})
             self._stopping.wait(BUG_PAUSE_SECONDS)
         finally:
             close_old_connections()
 
 
-publisher = Publisher()
+publisher = HealthPublisher()
 
 
 class PublishedDocument:
@@ -145,7 +145,7 @@ class PublishedDocument:
         *,
         fresh_seconds: float = FRESH_SECONDS,
         max_age_seconds: float = MAX_AGE_SECONDS,
-        publisher: Publisher = publisher,
+        publisher: HealthPublisher = publisher,
     ) -> None:
         self.fresh_seconds = fresh_seconds
         self._key = key

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from monitoring.health.evaluation import Evaluation
 from monitoring.metrics.families import families, gauge
-from monitoring.queries import DatabaseAway, database_read
+from monitoring.queries import DatabaseReadError, database_read
 from victoryline.configuration import Config
 from victoryline.lib import availability
 
@@ -48,7 +48,7 @@ class DatabaseCollector(Collector):
         try:
             with database_read():
                 return list(families(evaluation))
-        except DatabaseAway as error:
+        except DatabaseReadError as error:
             if error.__cause__ is not None:
                 logger.warning(
                     "Metrics without the database: %s", error.__cause__, extra={"action": "metrics_store_away"}

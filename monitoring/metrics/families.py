@@ -23,9 +23,9 @@ from monitoring.audit import RECOVERIES
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.scrapers import health_of
 from monitoring.health.status_rules import SystemStatus
-from monitoring.models import Alert, AuditEntry, Grade, Severity
-from monitoring.objectives import objectives_by_window
-from monitoring.queries import matches_to_watch, percentile
+from monitoring.models import AuditEntry, Grade, Severity
+from monitoring.objectives import WINDOW_NAME, last_hour
+from monitoring.queries import matches_to_watch, open_alerts, percentile
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -130,7 +130,7 @@ def _totals(evaluation: Evaluation) -> Iterator[Metric]:
     matches = {one.match_id for one in evaluation.scrapers}
     succeeded_at = evaluation.last_success_at
     ages = [] if succeeded_at is None else [((evaluation.now - succeeded_at).total_seconds(),)]
-    alerts = _counts(Alert.objects.filter(closed_at__isnull=True), "severity")
+    alerts = _counts(open_alerts(evaluation.live_matches), "severity")
     text = "1 for the current status of /health."
     yield gauge("victoryline_health", text, [(one.value, one == status) for one in SystemStatus], "status")
     text = "1 for the current grade of the system."
@@ -232,10 +232,10 @@ def _matches(evaluation: Evaluation) -> Iterator[Metric]:
 
 
 def _objectives(evaluation: Evaluation) -> Iterator[Metric]:
-    found = list(objectives_by_window(evaluation.now))
-    ratios = [(one.name, window, one.ratio) for window, one in found if one.ratio is not None]
-    counts = [(one.name, window, one.total) for window, one in found]
-    targets = [(one.name, one.target) for window, one in found if window == "1h"]
+    found = last_hour(evaluation.now)
+    ratios = [(one.name, WINDOW_NAME, one.ratio) for one in found if one.ratio is not None]
+    counts = [(one.name, WINDOW_NAME, one.total) for one in found]
+    targets = [(one.name, one.target) for one in found]
     text = "Share of measurements that met the objective."
     yield gauge("scraper_objective_ratio", text, ratios, "objective", "window")
     yield gauge("scraper_objective_looks", "Number of measurements.", counts, "objective", "window")
@@ -263,6 +263,11 @@ def _sources(evaluation: Evaluation) -> Iterator[Metric]:
     yield counter("scraper_reads", "Readings by read mode.", reads, "source", "mode")
     modes = [(key, mode, number) for key, one in stats for mode, number in one.matches_by_read_mode.items()]
     yield gauge("scraper_matches_by_read_mode", "Watched matches by read mode.", modes, "source", "mode")
+    learned = [
+        (key, one.request_mode, one.request_mode_reason.partition(":")[0], 1) for key, one in stats if one.request_mode
+    ]
+    text = "How a source that refuses direct requests is read instead, and the error that taught it."
+    yield gauge("scraper_source_request_mode", text, learned, "source", "mode", "reason")
     used = [(key, one.budget_used_ratio) for key, one in stats if one.budget_used_ratio is not None]
     yield gauge("scraper_budget_used_ratio", "Used share of a source's daily traffic budget.", used, "source")
     scores = [(key, one.integrity_score) for key, one in stats if one.integrity_score is not None]

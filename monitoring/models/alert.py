@@ -43,7 +43,6 @@ class Alert(models.Model):
 
 class Channel(models.TextChoices):
     WEBHOOK = "webhook"
-    EMAIL = "email"
     SENTRY = "sentry"
 
 

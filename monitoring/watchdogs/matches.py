@@ -31,6 +31,7 @@ from scraping.models import (
     ScrapeTask,
     Source,
     TaskState,
+    match_key,
 )
 from scraping.payloads import Resource
 from scraping.policies.ladder import Rung, threshold_seconds
@@ -149,7 +150,7 @@ def watch_error_rate(now: datetime) -> int:
     )
     found: dict[tuple[int | None, str], Counter[str]] = defaultdict(Counter)
     for pk, title, kind, number in rows:
-        found[pk, title or f"match {pk}"][kind] += number
+        found[pk, title or match_key(pk)][kind] += number
     reports = {}
     for (pk, title), kinds in found.items():
         if kinds.total() > MAX_ERRORS_A_MINUTE:
@@ -167,7 +168,7 @@ def watch_pauses(now: datetime) -> int:
     paused = {pk: seconds for pk, seconds in _paused_seconds(now).items() if seconds > MAX_PAUSE_SECONDS}
     reports = {}
     for pk, title in Match.objects.live().filter(pk__in=paused).values_list("pk", "title"):
-        summary = f"{title or f'match {pk}'} is live and was paused for {paused[pk] / 60:.0f} of the last 60 min"
+        summary = f"{title or match_key(pk)} is live and was paused for {paused[pk] / 60:.0f} of the last 60 min"
         detail = {"match_id": pk, "paused_seconds": round(paused[pk]), "limit_seconds": MAX_PAUSE_SECONDS}
         reports[alert_keys.PAUSED_LONG.of(pk)] = Report(Severity.CRITICAL, summary, detail)
     set_alerts(alert_keys.PAUSED_LONG, reports, now)

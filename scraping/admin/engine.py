@@ -1,4 +1,4 @@
-"""Admin of scrapers, workers, worker commands, the scheduler's lease, and breakers with their overrides."""
+"""Admin of scrapers, workers, worker commands, and breakers with their overrides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from scraping.configuration import policies
-from scraping.models import Breaker, HealthStatus, Lease, OutcomeBucket, Scraper, Worker, WorkerOrder
+from scraping.models import Breaker, HealthStatus, Scraper, Worker, WorkerCommand
 from scraping.policies.breaker import live_probes
 from scraping.policies.source_breaker import CallWindow
 from scraping.recovery import breakers, worker_commands
@@ -32,7 +32,7 @@ from victoryline.lib.admin import (
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, Run, for_each
 from victoryline.lib.operators import OperationRefused
 
-RECYCLE_PERMISSION = "scraping.add_workerorder"
+RECYCLE_PERMISSION = "scraping.add_workercommand"
 HEALTH_COLOURS = {
     HealthStatus.HEALTHY.value: GOOD,
     HealthStatus.DEGRADED.value: CAREFUL,
@@ -92,14 +92,14 @@ class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
     peak_memory = column("peak", lambda worker: megabytes(worker.peak_memory_bytes), ordering="peak_memory_bytes")
 
 
-def _outcome(order: WorkerOrder) -> str:
-    if order.done_at:
-        return f"{order.outcome or 'done'}, after {(order.done_at - order.asked_at).total_seconds():.0f} s"
-    return "running" if order.taken_at else "not taken yet"
+def _outcome(command: WorkerCommand) -> str:
+    if command.done_at:
+        return f"{command.outcome or 'done'}, after {(command.done_at - command.asked_at).total_seconds():.0f} s"
+    return "running" if command.taken_at else "not taken yet"
 
 
-@admin.register(WorkerOrder)
-class WorkerOrderAdmin(HistoryAdmin):
+@admin.register(WorkerCommand)
+class WorkerCommandAdmin(HistoryAdmin):
     list_display = ("asked_at", "kind", "source_key", "worker_id", "reason", "actor", "shown_outcome")
     none_yet = (
         "No worker was commanded to change a session or a browser yet, neither by the scheduler nor by an operator."
@@ -108,13 +108,6 @@ class WorkerOrderAdmin(HistoryAdmin):
     search_fields = ("worker_id", "reason")
     ordering = ("-asked_at",)
     shown_outcome = column("outcome", _outcome)
-
-
-@admin.register(Lease)
-class LeaseAdmin(HistoryAdmin):
-    list_display = ("name", "holder", "fence", "expires_at")
-    search_fields = ("name", "holder")
-    ordering = ("name",)
 
 
 @never_cache
@@ -129,7 +122,7 @@ def recycle(request: HttpRequest) -> HttpResponse:
     if not requested.workers:
         detail = f"No running worker is named {wanted}." if wanted else "No worker is running, so there is no browser."
         return JsonResponse({"status": "nothing to do", "detail": detail}, status=404 if wanted else 409)
-    return JsonResponse({"status": "asked", "workers": requested.workers, "orders": requested.orders}, status=202)
+    return JsonResponse({"status": "asked", "workers": requested.workers, "commands": requested.commands}, status=202)
 
 
 STATE_COLOURS = {"closed": GOOD, "half open": CAREFUL, "open": BAD, "forced open": BAD, "forced closed": CAREFUL}
@@ -238,13 +231,3 @@ class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
     until = column("until", _until, ordering="open_until")
     permits = column("permits", _permits)
     lately = column("lately", _lately)
-
-
-@admin.register(OutcomeBucket)
-class OutcomeBucketAdmin(HistoryAdmin):
-    """The counted calls from which source breakers are evaluated."""
-
-    list_display = ("starts_at", "source", "calls", "bad", "retries")
-    list_filter = ("source",)
-    search_fields = ("source__key", "source__name")
-    ordering = ("-starts_at",)

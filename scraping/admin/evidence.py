@@ -20,7 +20,6 @@ from scraping.journal import evidence
 from scraping.models import Evidence, EvidenceKind
 from victoryline.lib.admin import HistoryAdmin, block, column
 
-PICTURE_TYPES = {".jpg": "jpeg"}  # of earlier versions; all others are PNG
 SHOWN_BYTES = 64 * 1024  # the rest is in the download
 GONE = "The file was deleted: evidence is kept for a few days, and the oldest is deleted first."
 SAFE_HEADERS = {
@@ -104,6 +103,6 @@ class EvidenceAdmin(HistoryAdmin):
             name = f"{name.removesuffix('.txt')}.txt"  # a page that is opened from a disk would run its scripts
         return HttpResponse(
             content,
-            content_type=f"image/{PICTURE_TYPES.get(name[-4:], 'png')}" if is_picture else "text/plain; charset=utf-8",
+            content_type="image/png" if is_picture else "text/plain; charset=utf-8",
             headers={**SAFE_HEADERS, "Content-Disposition": f'{disposition}; filename="{name}"'},
         )

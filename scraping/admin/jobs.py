@@ -19,7 +19,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidge
 from scraping import jobs
 from scraping.admin.tasks import retry_selections
 from scraping.journal import TaskSelection
-from scraping.models import JobItem, JobKind, ScrapeJob, Source, Submission, SubmissionState
+from scraping.models import JobKind, ScrapeJob, Source, Submission, SubmissionState
 from scraping.sources import ADAPTERS
 from victoryline.lib.admin import (
     BAD,
@@ -244,14 +244,6 @@ class ScrapeJobAdmin(OperatorActionsMixin, HistoryAdmin):
     )
     def start_urls(self, request: HttpRequest, form: UrlsForm) -> HttpResponse:
         return _started(request, form)
-
-
-@admin.register(JobItem)
-class JobItemAdmin(HistoryAdmin):
-    list_display = ("ref", "job", "task", "outcome", "skipped_because")
-    list_filter = ("outcome",)
-    joined = ("ref__source",)
-    search_fields = ("=job__id", "ref__source_event_id", "ref__match__title")
 
 
 @admin.register(Submission)

@@ -95,13 +95,6 @@ class LineupAdmin(HistoryAdmin):
     shown_state = column("state", _lineup_state, label={CONFIRMED: GOOD, EXPECTED: NEWS, INCOMPLETE: CAREFUL})
 
 
-@admin.register(LineupPlayer)
-class LineupPlayerAdmin(HistoryAdmin):
-    list_display = ("name", "lineup", "position", "shirt", "is_starter", "is_captain", "rating", "minutes")
-    list_filter = ("is_starter", "is_captain", "lineup__snapshot_type")
-    search_fields = ("name", "player_id_ext")
-
-
 @admin.register(PlayerFigure)
 class PlayerFigureAdmin(HistoryAdmin):
     none_yet = "No figures yet. They are read when a match has ended."

@@ -45,13 +45,13 @@ class SourceAdmin(ConsoleAdmin):
     form = SourceForm
     list_display = (
         "name", "key", "sport", "is_enabled", "precedence_weight", "max_concurrency", "min_interval_seconds",
-        "robots_policy", "last_discovery_at",
+        "robots_policy", "request_mode", "last_discovery_at",
     )  # fmt: skip
     list_editable = ("is_enabled",)
     list_filter = ("is_enabled", "sport", "robots_policy")
     search_fields = ("key", "name", "base_url")
     readonly_fields = (
-        *("key", "sport", "base_url", "last_discovery_at", "shown_metadata"),
+        *("key", "sport", "base_url", "last_discovery_at", "shown_metadata", "learned_mode"),
         *("adapter_key", "shown_hosts", "allows_private_addresses", "token_url"),  # set in config/sources.yaml
     )
     limits = (
@@ -61,7 +61,7 @@ class SourceAdmin(ConsoleAdmin):
     fieldsets = (
         (None, {"fields": ("name", "key", "sport", "base_url", "is_enabled", "last_discovery_at")}),
         ("Limits", {"fields": (*limits, "canary_matches")}),
-        ("Reading", {"fields": ("adapter_key", "read_way", "selectors")}),
+        ("Reading", {"fields": ("adapter_key", "read_way", "learned_mode", "selectors")}),
         ("Reach", {"fields": ("shown_hosts", "allows_private_addresses", "uses_proxy", "token_url")}),
         ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),
     )

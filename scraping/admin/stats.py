@@ -1,4 +1,4 @@
-"""Admin of statistics: traffic per source and day below a chart, fill rates of fields below a heat map by hour."""
+"""Admin of statistics: traffic per source and day below a chart, fill rates of fields."""
 
 from __future__ import annotations
 
@@ -11,18 +11,13 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from scraping.configuration import policies
 from scraping.models import FieldFill, Source, SourceDay
-from scraping.policies.drift import Fill, points_fallen
-from scraping.stats import fill_rates
-from scraping.stats.fill_rates import ABANDONED, BREAK, COMPLETED, INTEGRITY, PLAY, UPCOMING, USUAL_WAY
+from scraping.policies.drift import Fill
 from scraping.stats.traffic import ALERT_PERCENT, EARLIER, MEGABYTE, midnight_after
 from victoryline.lib.admin import HistoryAdmin, column
 
-DAYS_DRAWN, HOURS_DRAWN = 30, 24
+DAYS_DRAWN = 30
 LIMIT_COLOUR = "var(--color-red-500)"
-STAGES = (PLAY, BREAK, UPCOMING, COMPLETED, ABANDONED)
-FIELD_LABELS = {INTEGRITY: "integrity (all expected fields)", USUAL_WAY: "primary selectors (no fallback)"}
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,10 @@ def _budget(row: SourceDay) -> str:
 
 @admin.register(SourceDay)
 class SourceDayAdmin(HistoryAdmin):
-    counters = ("megabytes", "budget", "requests", "requests_blocked", "visits", "direct_reads", "attached_reads")
+    counters = (
+        "megabytes", "budget", "requests", "requests_blocked", "visits", "direct_reads", "in_page_reads",
+        "attached_reads",
+    )  # fmt: skip
     list_display = ("shown_day", "source", *counters)
     list_display_links = ("shown_day",)
     list_filter = ("source",)
@@ -95,89 +93,11 @@ class SourceDayAdmin(HistoryAdmin):
         return page
 
 
-@dataclass(frozen=True)
-class Cell:
-    percent: float | None  # None: no readings
-    tooltip: str
-
-
-@dataclass(frozen=True)
-class Row:
-    field: str
-    cells: list[Cell]
-    usual: Cell
-    present: Cell
-    has_fallen: bool
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The readings of one source of matches in one stage: `cricket, play`."""
-
-    name: str
-    rows: list[Row]
-
-
-@dataclass(frozen=True)
-class SourceMap:
-    name: str
-    hours: list[datetime]
-    stages: list[Stage]
-
-
-def maps(now: datetime) -> list[SourceMap]:
-    policy = policies.current().drift
-    this_hour = now.replace(minute=0, second=0, microsecond=0)
-    hours = [this_hour - timedelta(hours=age) for age in reversed(range(HOURS_DRAWN))]
-    by_hour = fill_rates.by_hour(since=hours[0])
-    usual, present = fill_rates.usual_and_present(policy, now=now)
-
-    def row(key: tuple[int, str, str]) -> Row:
-        before, lately = usual.get(key, Fill()), present.get(key, Fill())
-        return Row(
-            FIELD_LABELS.get(key[2], key[2]),
-            [_cell(by_hour[key].get(hour, Fill()), f"{hour:%d %b %H:00} UTC") for hour in hours],
-            _cell(before, f"the {policy.baseline_hours} hours before"),
-            _cell(lately, f"the last {policy.window_minutes} minutes"),
-            points_fallen(before, lately, policy) is not None,
-        )
-
-    schemas: dict[int, dict[str, list[Row]]] = {}
-    for key in sorted(by_hour, key=_rank):
-        schemas.setdefault(key[0], {}).setdefault(key[1], []).append(row(key))
-    return [
-        SourceMap(source.name, hours, [Stage(_stage_name(schema), rows) for schema, rows in schemas[source.pk].items()])
-        for source in Source.objects.filter(pk__in=schemas).defer("metadata")
-    ]
-
-
-def _rank(key: tuple[int, str, str]) -> tuple[str, int, bool, str]:
-    """Sorts by sport and stage, then summary rows first, then fields by name."""
-    sport, _, stage = key[1].split("/")
-    return sport, STAGES.index(stage) if stage in STAGES else len(STAGES), key[2] not in FIELD_LABELS, key[2]
-
-
-def _stage_name(schema: str) -> str:
-    sport, version, stage = schema.split("/")
-    return f"{sport}, {stage} ({version})"
-
-
-def _cell(fill: Fill, when: str) -> Cell:
-    if not fill.seen:
-        return Cell(None, f"{when}: no readings")
-    return Cell(fill.percent, f"{when}: {fill.percent:.0f} % of {fill.seen:,} readings")
-
-
 @admin.register(FieldFill)
 class FieldFillAdmin(HistoryAdmin):
     list_display = ("starts_at", "source", "payload_schema", "field", "rate", "seen", "filled")
     list_filter = ("source", "payload_schema", "field")
     search_fields = ("source__key", "source__name", "field", "payload_schema")
     ordering = ("-starts_at", "source", "payload_schema", "field")
-    list_before_template = "admin/scraping/fills.html"
     readonly_fields = ("rate",)
     rate = column("fill rate", lambda row: f"{Fill(row.seen, row.filled).percent:.0f} %")
-
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        page: HttpResponse = super().changelist_view(request, {"fill_maps": maps(timezone.now())})
-        return page

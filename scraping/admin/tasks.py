@@ -201,10 +201,3 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
         """Also by match and by error group: the match's page, alerts and error groups link here."""
         known = {"ref__match__id__exact", "errors__group__id__exact"}
         return lookup in known or bool(super().lookup_allowed(lookup, value, request))
-
-
-@admin.register(TaskTransition)
-class TaskTransitionAdmin(HistoryAdmin):
-    list_display = ("at", "task_id", "from_state", "to_state", "attempt", "stage", "actor", "reason")
-    list_filter = ("to_state", "stage")
-    search_fields = ("=task__id", "actor", "reason")

@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import DataState, Freshness
 from scraping.models import MatchLifecycle
-from scraping.payloads import Innings, LastEvent, Phase, Score, Sport, Status, Teams, Toss
+from scraping.payloads import Innings, Integrity, LastEvent, Phase, Score, Sport, Status, Teams, Toss
 from victoryline.lib.http.renderers import OrjsonRenderer
 from victoryline.lib.times import as_utc_iso
 
@@ -32,7 +32,7 @@ _slow_render = OrjsonRenderer().render
 
 
 ADDED = "added"
-SERVED_AT = "From when on every process served it, a tenth of a second later: `as_of` of this time finds it."
+SERVED_AT = "From when on every process served it, half a second later: `as_of` of this time finds it."
 TEAM_ID = "The team in /api/v1/teams; null until its name is known, and in a read of the past."
 SERVED_EXAMPLE = "2025-11-22T15:23:47.230Z"
 
@@ -103,12 +103,24 @@ class DataMetadata(Body):
         return cls.render(freshness, **{"scraper_id": match.scraper_id, "source": match.data_source, **added})
 
 
+class DataIntegrity(Body):
+    """The parts of the source's responses that the data lacks."""
+
+    is_complete: bool
+    left_out: list[str] = Field(
+        description="`events`, and paths in the source's response that could not be read; empty if nothing is missing.",
+        examples=[["events", "content.innings[].inningBatsmen[].player"]],
+    )
+
+
 class FullMetadata(DataMetadata):
     sequence: Annotated[int, ADDED]
+    integrity: Annotated[DataIntegrity | None, ADDED] = Field(description="Null in a read of the past.")
 
     @classmethod
     def of(cls, match: CachedMatch, freshness: Freshness, /, **added: Any) -> Values:
-        return super().of(match, freshness, **{"sequence": match.sequence, **added})
+        integrity = {"is_complete": not match.left_out, "left_out": list(match.left_out)}
+        return super().of(match, freshness, **{"sequence": match.sequence, "integrity": integrity, **added})
 
 
 class PastMetadata(FullMetadata):
@@ -195,6 +207,23 @@ class FieldProvenance(Body):
     keys: dict[str, str] = Field(default={}, description="Of metadata: which source reported which key.")
 
 
+class SourceReading(Body):
+    """The latest reading of a source: the versioned envelope of its normalized data, and its completeness (FS-8)."""
+
+    source: Annotated[str, attrgetter("source.key")]
+    schema_version: Annotated[str, attrgetter("payload_schema")] = Field(
+        description="Of the source's answer: crex.match.v1."
+    )
+    captured_at: AwareDatetime
+    source_event_id: str
+    normalized: Annotated[dict[str, Any], attrgetter("payload")] = Field(
+        description="The state by this source alone, with the teams in its order."
+    )
+    integrity: Annotated[Integrity | None, lambda ref: ref.integrity or None] = Field(
+        description="The wanted fields that it left out; null for a reading of an older version."
+    )
+
+
 def last_event_of(match: CachedMatch) -> Values | None:
     """The payload has the time as the adapter wrote it; answers spell all times alike."""
     event: Values | None = match.payload.get("last_event")
@@ -245,10 +274,13 @@ class MatchDocument(Body):
     provisional: Annotated[Provisional | None, ADDED] = Field(
         default=None, description="A lower score that is not confirmed yet; only with include=provisional."
     )
+    readings: Annotated[list[SourceReading], ADDED] = Field(
+        default=[], description="Of each source, the most trusted first; only with include=readings, not of the past."
+    )
     metadata_: Annotated[FullMetadata | PastMetadata, ADDED] = Field(alias="_metadata")
 
 
-NOT_IN_LISTS = {"provenance", "provisional", "metadata_"}  # fields of one match only
+NOT_IN_LISTS = {"provenance", "provisional", "readings", "metadata_"}  # fields of one match only
 _LISTED = {name: field for name, field in MatchDocument.model_fields.items() if name not in NOT_IN_LISTS}
 LIST_FIELDS = ("freshness", *_LISTED)  # a list can be limited to some of them
 # A match in a list with the requested fields only. None is required but the two that are always there.

@@ -24,7 +24,6 @@ from scraping.api.fresh_view import (
     Answer,
     Asked,
     FreshView,
-    MakeBody,
     MatchReadView,
     describe_read,
     match_etag,
@@ -36,6 +35,7 @@ from scraping.documents.cached_match import CachedMatch
 from scraping.documents.filters import MatchFilter
 from scraping.documents.freshness import Freshness
 from scraping.payloads import Innings, LastEvent, Phase, SideScore, Sport, Status, Team, Toss
+from victoryline.lib.http.views import MakeBody
 
 
 class CricketTeam(Team):

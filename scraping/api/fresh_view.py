@@ -14,14 +14,12 @@ from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from django.http import HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.http import http_date
 from drf_spectacular.utils import OpenApiParameter, extend_schema_view
 from rest_framework import serializers
-from rest_framework.exceptions import APIException, NotFound
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from scraping.api.bodies import Body
 from scraping.api.params import MaxAgeParams
@@ -32,13 +30,13 @@ from scraping.documents.freshness import DataState, Freshness
 from scraping.payloads import Status
 from victoryline.lib.http.openapi import describe
 from victoryline.lib.http.problems import ApiProblem, DatabaseAway
-from victoryline.lib.http.views import ApiView, has_etag, read_params
+from victoryline.lib.http.views import ConditionalView, MakeBody, read_params
 from victoryline.lib.times import as_utc_iso
 
 CACHE_SECONDS = {Status.LIVE: 1, Status.UPCOMING: 10, Status.COMPLETED: 60, Status.ABANDONED: 60}
 # For how long a cache may serve its copy while our answers fail. X-Data-Freshness has the age of the copy.
 STALE_IF_ERROR_SECONDS = {
-    **dict.fromkeys((DataState.FRESH, DataState.AGING), 60),
+    **dict.fromkeys((DataState.FRESH, DataState.AGING, DataState.PARTIAL), 60),
     **dict.fromkeys((DataState.STALE, DataState.FROZEN, DataState.PAUSED), 300),
     DataState.FINAL: 86_400,
     DataState.UNKNOWN: 0,
@@ -46,7 +44,6 @@ STALE_IF_ERROR_SECONDS = {
 MIN_RETRY_SECONDS, UNPLANNED_RETRY_SECONDS = 1.0, 10.0
 Asked = dict[str, Any]  # the checked parameters of a request
 Made = TypeVar("Made")
-MakeBody = Callable[[], dict[str, Any] | bytes]
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def header(name: str, description: str, kind: type = str) -> OpenApiParameter:
 FRESHNESS_HEADERS = (
     header("X-Data-Freshness", "When the source was last read successfully (ISO 8601). Absent if it never was."),
     header("X-Data-Age-Seconds", "Seconds since then.", int),
-    header("X-Data-State", "fresh, aging, stale, frozen, paused, final or unknown."),
+    header("X-Data-State", "fresh, aging, partial, stale, frozen, paused, final or unknown."),
     header("X-Next-Update-In", "Seconds until the source is read again. Absent if it will not be.", int),
     header("X-Data-Source", "cache: our database is unreachable, and this is the last known data. Absent otherwise."),
     header("ETag", "Identifies this version of the data."),
@@ -137,12 +134,10 @@ def needing_cache(make: Callable[[], Made]) -> Callable[[], Made]:
     return made
 
 
-class FreshView(ApiView):
-    """Subclasses return their answer from `find`. `is_unchanged` is called before the request is counted."""
+class FreshView(ConditionalView):
+    """Subclasses return their answer from `find`."""
 
-    needs_database = False
     params: type[serializers.Serializer[None]] = MaxAgeParams
-    _answer: Answer | None = None
     _is_from_cache = False
     _link = ""
 
@@ -172,33 +167,14 @@ class FreshView(ApiView):
         self._link = ", ".join(f'<{where}>; rel="{name}"' for name, where in links.items() if where)
         return next or None
 
-    def answer(self, request: Request) -> Answer:
-        if self._answer is None:
-            self._answer = needing_cache(lambda: self.find(read_params(self.params, request)))()
-        return self._answer
-
-    def is_unchanged(self, request: Request) -> bool:
-        try:
-            return "If-None-Match" in request.headers and bool(has_etag(request, self.answer(request).etag))
-        except APIException:
-            return False  # the view raises it again, and the request counts
-
-    def get(self, request: Request, **_: Any) -> HttpResponseBase:
-        found = self.answer(request)
+    def prepare(self, request: Request) -> tuple[dict[str, str], MakeBody]:
+        found = needing_cache(lambda: self.find(read_params(self.params, request)))()
         headers = found.headers()
         if self._is_from_cache:
             headers["X-Data-Source"] = CACHE
         if self._link:
             headers["Link"] = self._link
-        if known := has_etag(request, found.etag):  # the most frequent answer, without a renderer
-            headers["ETag"] = known
-            not_modified = HttpResponse(status=304, headers=headers)
-            del not_modified.headers["Content-Type"]
-            return not_modified
-        body = found.body()
-        if isinstance(body, bytes):
-            return HttpResponse(body, headers=headers, content_type="application/json")
-        return Response(body, headers=headers)
+        return headers, found.body
 
 
 class MatchReadView(FreshView):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
-
 from scraping.documents.cached_match import CachedMatch
+from scraping.models.snapshot import KEPT_HOURS
 from victoryline.lib.http.problems import ApiProblem
 
 Oldest = tuple[int, str] | None  # sequence and time of the oldest kept state
@@ -27,10 +26,9 @@ def overflow(match: CachedMatch, since: int, oldest: Oldest) -> ApiProblem:
 
 
 def _kept(oldest: Oldest) -> str:
-    hours = settings.CONFIG.keep_snapshots_hours
     if oldest is None:
-        return f"No earlier state of this match is kept (we keep them for {hours} hours)."
-    return f"We keep states for {hours} hours; the oldest of this match is {oldest[0]}, of {oldest[1]}."
+        return f"No earlier state of this match is kept (we keep them for {KEPT_HOURS} hours)."
+    return f"We keep states for {KEPT_HOURS} hours; the oldest of this match is {oldest[0]}, of {oldest[1]}."
 
 
 def _limits(match: CachedMatch, oldest: Oldest) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from scraping.api.fresh_view import (
     Answer,
     Asked,
     FreshView,
-    MakeBody,
     MatchReadView,
     address,
     describe_read,
@@ -30,6 +29,7 @@ from scraping.documents.cached_match import SHOWN, CachedMatch
 from scraping.documents.freshness import DataState, Freshness
 from scraping.payloads import MatchState, Status
 from victoryline.lib.http.problems import ApiProblem, BadParameter, DatabaseAway
+from victoryline.lib.http.views import MakeBody
 from victoryline.lib.times import as_utc_iso
 
 PAST_CACHE_SECONDS = 86_400  # an earlier state never changes
@@ -179,7 +179,7 @@ def past(match: CachedMatch, asked: Asked, *, name: str, now: datetime) -> Answe
         raise history_problems.too_old(match, reads.oldest(match))
     was = reads.as_it_was(match, row)
     freshness = _freshness_then(was, now)
-    more = {"provenance": row["provenance"]} if asked.get("include") else {}
+    more = {"provenance": row["provenance"]} if "provenance" in asked.get("include", "") else {}
     is_closed = moment is None or row["sequence"] < match.sequence
     version = unsequenced_version(was, without=WITHOUT_HISTORY)
     return Answer(
@@ -239,4 +239,5 @@ def _metadata_then(
         captured_at=row["captured_at"],
         created_at=row["created_at"],
         served_at=row["served_at"],
+        integrity=None,
     )

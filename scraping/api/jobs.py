@@ -113,7 +113,7 @@ class JobListView(ApiView):
         return Response(JobList.render(jobs=summaries, next=next_page), headers=NO_STORE)
 
 
-class JobView(ApiView):
+class JobDetailView(ApiView):
     required_scope = "operate"
 
     @describe(

@@ -1,13 +1,19 @@
 """The cursor of a delta over many matches: for each followed match the sequence that the consumer has.
 
-It is exact, unlike a time, and needs nothing kept for the consumer. A match takes three or four bytes.
+It is exact, unlike a time, and needs nothing kept for the consumer. It is compressed JSON: a hash of the filters, the
+gaps between the ids of the matches, and their sequences. A match takes four or five characters.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Mapping
+from itertools import accumulate, pairwise
+from typing import Annotated
+
+import orjson
+from pydantic import Field, TypeAdapter
 
 from scraping.api.params import MAX_SEQUENCE, filter_mark
 from scraping.documents.filters import MatchFilter
@@ -16,15 +22,21 @@ from victoryline.lib.http.problems import BadParameter
 
 MAX_FOLLOWED = 1_000
 MAX_LENGTH = 8_000  # of the text: proxies accept longer addresses rarely
-MARK_BYTES = 4
+MAX_UNPACKED = 100_000  # bytes
+_CURSOR = TypeAdapter(
+    tuple[
+        str,
+        list[Annotated[int, Field(strict=True, ge=1, le=MAX_ID)]],
+        list[Annotated[int, Field(strict=True, ge=1, le=MAX_SEQUENCE)]],
+    ]
+)
 
 
 def write(known: Mapping[int, int], wanted: MatchFilter) -> str:
     """Returns the cursor; it contains a hash of the filters, with which it belongs together."""
-    packed, last = bytearray(_mark(wanted)), 0
-    for match_id, sequence in sorted(known.items()):
-        packed += _packed(match_id - last) + _packed(sequence)
-        last = match_id
+    ids = sorted(known)
+    gaps = [after - before for before, after in pairwise([0, *ids])]
+    packed = zlib.compress(orjson.dumps([filter_mark(wanted), gaps, [known[pk] for pk in ids]]), 9)
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
@@ -34,46 +46,16 @@ def read(text: str | None, wanted: MatchFilter) -> dict[int, int]:
         return {}
     try:
         packed = base64.b64decode((text + "=" * (-len(text) % 4)).encode(), altchars=b"-_", validate=True)
-        numbers = list(_numbers(packed[MARK_BYTES:]))
-        gaps, sequences = numbers[::2], numbers[1::2]
-    except (binascii.Error, ValueError):
-        packed, gaps, sequences = b"", [1], []
-    known, match_id = {}, 0
-    for gap, sequence in zip(gaps, sequences, strict=False):
-        match_id += gap
-        known[match_id] = sequence
-    is_possible = len(gaps) == len(sequences) == len(known) and match_id <= MAX_ID
-    if not is_possible or max(sequences, default=0) > MAX_SEQUENCE or min(sequences, default=1) < 1:
+        mark, gaps, sequences = _CURSOR.validate_json(zlib.decompressobj().decompress(packed, MAX_UNPACKED))
+        known = dict(zip(accumulate(gaps), sequences, strict=True))
+        is_possible = max(known, default=0) <= MAX_ID
+    except (zlib.error, ValueError):
+        is_possible = False
+    if not is_possible:
         raise BadParameter("since", "`since` is not one of ours: take it from `next_since` of the answer before.")
-    if packed[:MARK_BYTES] != _mark(wanted):
+    if mark != filter_mark(wanted):
         raise BadParameter(
             "since",
             "`since` belongs to other filters. Send the same filters with it, or begin without it.",
         )
     return known
-
-
-def _mark(wanted: MatchFilter) -> bytes:
-    return bytes.fromhex(filter_mark(wanted))
-
-
-def _packed(number: int) -> bytes:
-    """Seven bits a byte, the lowest first; the eighth bit says that more follow."""
-    packed = bytearray()
-    while number > 0x7F:
-        packed.append(number & 0x7F | 0x80)
-        number >>= 7
-    packed.append(number)
-    return bytes(packed)
-
-
-def _numbers(packed: bytes) -> Iterator[int]:
-    number = shift = 0
-    for byte in packed:
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            yield number
-            number = shift = 0
-    if shift:
-        raise ValueError("it ends within a number")

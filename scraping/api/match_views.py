@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from scraping.api import history_problems, history_views, params, reads
 from scraping.api.bodies import FullMetadata, MatchDocument, render_match
-from scraping.api.fresh_view import ID, Answer, Asked, MakeBody, MatchReadView, describe_read, match_etag
+from scraping.api.fresh_view import ID, Answer, Asked, MatchReadView, describe_read, match_etag
 from scraping.api.history_bodies import EventFeed, MatchConflicts, MatchLineups
 from scraping.documents.cached_match import CachedMatch
 from scraping.documents.freshness import Freshness
 from scraping.payloads import checksum_of
+from victoryline.lib.http.views import MakeBody
 
 SIDES = ("team_a", "team_b")
 
@@ -47,8 +48,10 @@ class MatchView(MatchReadView):
             included["provenance"] = reads.provenance(match)
         if "provisional" in include:
             included["provisional"] = reads.provisional(match)
+        if "readings" in include:
+            included["readings"] = reads.readings(match)
         etag = match_etag(match)
-        if etag and included:  # provenance and provisional scores may change while the match does not
+        if etag and included:  # what is included may change while the match does not
             etag = f'{etag[:-1]}-{checksum_of(included)[:16]}"'
         return etag, lambda: render_match(MatchDocument, match, _metadata=FullMetadata.of(match, freshness), **included)
 

@@ -76,9 +76,10 @@ class MaxAgeParams(serializers.Serializer[None]):
 
 class MatchParams(MaxAgeParams):
     include = _values_field(
-        ("provenance", "provisional"),
+        ("provenance", "provisional", "readings"),
         "provenance: with the source, confidence and age of each field, and the differing values of other sources. "
-        "provisional: with a lower score that is not confirmed yet. Both: separated by a comma.",
+        "provisional: with a lower score that is not confirmed yet. readings: with the latest reading of each source "
+        "and its completeness. Several: separated by commas.",
         max_length=60,
     )
     as_of = _time("The state that was served at this time (ISO 8601), if it is still kept.")

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from scraping.api import history_problems
-from scraping.api.bodies import MatchDocument
+from scraping.api.bodies import MatchDocument, SourceReading
 from scraping.api.history_bodies import (
     ConflictRow,
     EventRow,
@@ -105,6 +105,15 @@ def provenance(match: CachedMatch) -> Row:
     """Returns the source, the time and the other values of each field."""
     load = partial(queries.column_of, match.id, "provenance")
     return documents.derived(("provenance", match.id), documents.short_version(), load, what="this provenance")
+
+
+def readings(match: CachedMatch) -> list[Row]:
+    """Returns the latest reading of each source, with its integrity. Most readings do not change the match."""
+
+    def load() -> list[Row]:
+        return [SourceReading.render(ref) for ref in queries.readings_of(match.id)]
+
+    return documents.derived(("readings", match.id), documents.short_version(), load, what="the sources' readings")
 
 
 def lineups(match: CachedMatch) -> list[Row]:

@@ -30,7 +30,7 @@ from scraping.api.bodies import ADDED, Body, Getter
 from scraping.errors import PayloadRejected
 from scraping.jobs import submission_schema, submissions
 from scraping.jobs.submission_schema import CLOCKS_DIFFER, MOST_EVENTS, MOST_MATCHES, OVERS, SentMatch, SentMatches
-from scraping.jobs.submissions import Sender
+from scraping.jobs.submissions import Submitter
 from scraping.matches.validate import check
 from scraping.models import Submission, SubmissionState
 from victoryline.lib.http.headers import NO_STORE
@@ -129,7 +129,7 @@ class SubmitView(ApiView):
         key = idempotency_key(request, KEY_LENGTH) or f"sha256:{body_hash}"
         try:
             accepted = submissions.accept(matches, sender=_sender(request), key=key, body_hash=body_hash, now=now)
-        except submissions.KeyReused as reuse:
+        except submissions.SubmissionKeyReused as reuse:
             raise ApiProblem("conflict", f"{reuse}.", submission_id=str(reuse.submission.submission_id)) from reuse
         except submissions.SwitchedOff as refusal:
             raise ApiProblem("unavailable", f"{refusal}.", retry_after=OFF_SECONDS) from refusal
@@ -168,9 +168,9 @@ class SubmissionView(ApiView):
         return Response(_document(request, found), headers=NO_STORE)
 
 
-def _sender(request: Request) -> Sender:
+def _sender(request: Request) -> Submitter:
     consumer = request.user.consumer  # type: ignore[union-attr]
-    return Sender(str(consumer.consumer_id), consumer.name)
+    return Submitter(str(consumer.consumer_id), consumer.name)
 
 
 def _document(request: Request, one: Submission) -> dict[str, Any]:
@@ -183,7 +183,9 @@ def _checked(body: Any, *, now: datetime) -> tuple[Sequence[SentMatch], str]:
     if not isinstance(body, dict):
         raise ValidationError({"body": ["It must be an object: a match, or several under `matches`."]})
     raw = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
-    _refuse([(path, _UNSEEN.format(ord(char), _name(char))) for path, char in submission_schema.unseen(body)])
+    _refuse(
+        [(path, _UNSEEN.format(ord(char), _name(char))) for path, char in submission_schema.invisible_characters(body)]
+    )
     is_batch = "matches" in body
     matches: Sequence[SentMatch] = ()
     try:  # strict: a number in quotation marks is a text

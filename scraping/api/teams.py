@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from typing import Any
 
-from django.http import HttpResponse, HttpResponseBase
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, extend_schema_view
 from pydantic import Field
-from rest_framework.exceptions import APIException, NotFound
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from scraping.api import params
 from scraping.api.bodies import Body, Values
@@ -25,7 +22,7 @@ from scraping.names import plain
 from scraping.payloads import Sport
 from victoryline.lib import availability
 from victoryline.lib.http.openapi import describe
-from victoryline.lib.http.views import ApiView, has_etag, read_params
+from victoryline.lib.http.views import ConditionalView, MakeBody, read_params
 
 KEPT_SECONDS = 10  # a change of the aliases shows within this time
 
@@ -43,40 +40,21 @@ class TeamList(Body):
     next: str | None = Field(description="The address of the next page.")
 
 
-class TeamsView(ApiView):
-    needs_database = False
-    _answer: Values | None = None
-
+class TeamsView(ConditionalView):
     def find(self, request: Request) -> Values:
         raise NotImplementedError
 
-    def answer(self, request: Request) -> Values:
-        if self._answer is None:
-            self._answer = needing_cache(lambda: self.find(request))()
-        return self._answer
-
-    def is_unchanged(self, request: Request) -> bool:
-        """Called before the request is counted."""
-        try:
-            return "If-None-Match" in request.headers and bool(has_etag(request, _etag(self.answer(request))))
-        except APIException:
-            return False  # the view raises it again, and the request counts
-
-    def get(self, request: Request, **_: Any) -> HttpResponseBase:
-        found = self.answer(request)
-        etag = _etag(found)
-        headers = {"ETag": etag, "Cache-Control": f"private, max-age={KEPT_SECONDS}"}
+    def prepare(self, request: Request) -> tuple[dict[str, str], MakeBody]:
+        found = needing_cache(lambda: self.find(request))()
+        etag = hashlib.sha256(repr(found).encode(errors="backslashreplace")).hexdigest()[:32]
+        headers = {"ETag": f'"{etag}"', "Cache-Control": f"private, max-age={KEPT_SECONDS}"}
         if availability.database.is_away():
             headers["X-Data-Source"] = "cache"
-        if known := has_etag(request, etag):
-            not_modified = HttpResponse(status=304, headers={**headers, "ETag": known})
-            del not_modified.headers["Content-Type"]
-            return not_modified
-        return Response(found, headers=headers)
+        return headers, lambda: found
 
 
-class TeamListView(TeamsView):
-    @describe(
+@extend_schema_view(
+    get=describe(
         "list_teams",
         "List teams",
         "Teams of all matches that are listed, with an id that stays and the other names that mean them. A match has "
@@ -87,9 +65,8 @@ class TeamListView(TeamsView):
         problems=(400,),
         parameters=[params.TeamParams, IF_NONE_MATCH],
     )
-    def get(self, request: Request, **_: Any) -> HttpResponseBase:
-        return super().get(request)
-
+)
+class TeamListView(TeamsView):
     def find(self, request: Request) -> Values:
         asked = read_params(params.TeamParams, request)
         after = params.read_cursor(asked.get("cursor"))
@@ -107,8 +84,8 @@ class TeamListView(TeamsView):
         return TeamList.render(teams=teams[:limit], next=next_page)
 
 
-class TeamView(TeamsView):
-    @describe(
+@extend_schema_view(
+    get=describe(
         "read_team",
         "Read a team",
         "Its name and the other names that mean it. An id of a team that turned out to be another one answers with "
@@ -124,9 +101,8 @@ class TeamView(TeamsView):
             IF_NONE_MATCH,
         ],
     )
-    def get(self, request: Request, **_: Any) -> HttpResponseBase:
-        return super().get(request)
-
+)
+class TeamView(TeamsView):
     def find(self, request: Request) -> Values:
         team_id: int = self.kwargs["team_id"]
         for team in _teams():
@@ -140,7 +116,3 @@ def _teams() -> list[Values]:
         return [TeamDocument.render(None, **row) for row in queries.teams()]
 
     return documents.derived(("teams",), int(time.monotonic() / KEPT_SECONDS), load, what="the teams")
-
-
-def _etag(found: Values) -> str:
-    return f'"{hashlib.sha256(repr(found).encode(errors="backslashreplace")).hexdigest()[:32]}"'

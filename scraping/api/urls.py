@@ -3,7 +3,7 @@ from django.urls import path
 from scraping.api.changes import ChangesView
 from scraping.api.cricket import LiveMatchesView, MatchInfoView
 from scraping.api.history_views import MatchDeltaView, MatchSnapshotsView, MatchSnapshotView
-from scraping.api.jobs import JobListView, JobView, RetryFailedView, ScrapeView
+from scraping.api.jobs import JobDetailView, JobListView, RetryFailedView, ScrapeView
 from scraping.api.match_lists import MatchListView
 from scraping.api.match_views import MatchConflictsView, MatchEventsView, MatchLineupsView, MatchView
 from scraping.api.operations import PauseView, ResumeView, StopView, WatchView
@@ -28,7 +28,7 @@ urlpatterns = [
     path("api/v1/teams/<int:team_id>", TeamView.as_view(), name="team"),
     path("api/scrape", ScrapeView.as_view(), name="scrape"),
     path("api/scrape/jobs", JobListView.as_view(), name="scrape-jobs"),
-    path("api/scrape/jobs/<str:job_id>", JobView.as_view(), name="scrape-job"),
+    path("api/scrape/jobs/<str:job_id>", JobDetailView.as_view(), name="scrape-job"),
     path("api/scrape/retry-failed", RetryFailedView.as_view(), name="scrape-retry-failed"),
     path("cricket-data/match-info/<str:match_id>", MatchInfoView.as_view(), name="match-info"),
     path("cricket-data", SubmitView.as_view(), name="submit"),

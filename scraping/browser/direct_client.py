@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
 import zlib
 from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
@@ -19,7 +18,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from scraping.browser.egress.rules import CheckedResolver, EgressRules
-from scraping.browser.request_trace import TraceLevel, trace_failure, trace_responses
+from scraping.browser.request_trace import TraceLevel, traced
 from scraping.errors import EgressRefused, ReadTimeout, SchemaBreak, ScrapingError, Transient
 from scraping.readings import Document, Request, Site
 
@@ -87,16 +86,7 @@ class DirectClient:
 
     async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document:
         """Returns the response, within the limits; every error is a ScrapingError."""
-        began, level = time.monotonic(), self._trace
-        try:
-            document = await self._fetch(request, seconds, may_be_empty)
-        except ScrapingError as error:
-            taken = time.monotonic() - began
-            trace_failure(level, self._source, request.method, request.url, seconds=taken, error=error)
-            raise
-        if level != "none":
-            trace_responses(level, self._source, request.method, (document,), seconds=time.monotonic() - began)
-        return document
+        return await traced(self._trace, self._source, request, self._fetch(request, seconds, may_be_empty))
 
     async def _fetch(self, request: Request, seconds: float, may_be_empty: bool) -> Document:
         path = urlsplit(request.url).path

@@ -33,7 +33,7 @@ class LaunchCause(StrEnum):
     PAGES = "pages"
     AGE = "age"
     MEMORY = "memory"
-    ORDER = "order"  # an operator's command
+    COMMAND = "command"  # of an operator
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,9 @@ class HealthMonitor:
                         self._host.recycle(*reason)
                     await self._ping()
             except Exception:
-                logger.exception("The browser's health check failed; it is repeated", extra={"action": "care"})
+                logger.exception(
+                    "The browser's health check failed; it is repeated", extra={"action": "browser_check_failed"}
+                )
             await asyncio.sleep(self._every_seconds)
 
     async def _ping(self) -> None:
@@ -120,6 +122,6 @@ class HealthMonitor:
             if isinstance(failure, ResourceLost):  # the driver died: otherwise only the next visit would notice
                 host.report_lost(generation, str(failure))
             else:
-                logger.warning("The ping to the browser failed: %s", failure, extra={"action": "browser_not_asked"})
+                logger.warning("The ping to the browser failed: %s", failure, extra={"action": "browser_ping_failed"})
         finally:
             ping.cancel()

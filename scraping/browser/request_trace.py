@@ -7,10 +7,12 @@ show that. At the level `failed` an undisturbed system writes none.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Literal
 
-from scraping.readings import Document
+from scraping.errors import ScrapingError
+from scraping.readings import Document, Request
 from victoryline.lib.redaction import clean_document, printable
 
 logger = logging.getLogger(__name__)
@@ -29,7 +31,7 @@ def is_traced(level: TraceLevel, *, is_failed: bool, seconds: float) -> bool:
 
 def trace_failure(level: TraceLevel, source: str, method: str, url: str, *, seconds: float, error: Exception) -> None:
     if is_traced(level, is_failed=True, seconds=seconds):
-        facts = {"source": source, "method": method, "error_type": type(error).__name__}
+        facts = {"source": source, "method": method, "exception_type": type(error).__name__}
         _write(url, seconds, f"failed: {error}", facts)
 
 
@@ -48,3 +50,16 @@ def _write(url: str, seconds: float, outcome: str, facts: Mapping[str, object]) 
     shown, ms = printable(clean_document(url), MAX_URL), round(seconds * 1000)
     extra = {"action": "source_request", "url": shown, "ms": ms, **facts}
     logger.info("%s %s %s in %d ms", facts["method"], shown, outcome, ms, extra=extra)
+
+
+async def traced(level: TraceLevel, source: str, request: Request, fetching: Awaitable[Document]) -> Document:
+    """Awaits the response to one request, and logs it or its failure."""
+    began = time.monotonic()
+    try:
+        document = await fetching
+    except ScrapingError as error:
+        trace_failure(level, source, request.method, request.url, seconds=time.monotonic() - began, error=error)
+        raise
+    if level != "none":
+        trace_responses(level, source, request.method, (document,), seconds=time.monotonic() - began)
+    return document

@@ -32,11 +32,13 @@ from scraping.browser.egress.upstream_proxies import Proxy
 from scraping.browser.host import BrowserHost
 from scraping.browser.playwright_calls import translate_error, with_timeout
 from scraping.browser.profile import Profile, apply_stealth, user_agent_of
+from scraping.browser.request_page import CONNECTION_REFUSED, RequestPage
 from scraping.browser.request_trace import trace_failure, trace_responses
 from scraping.browser.visit import IsReadable, PageVisit, WantsScreenshot
 from scraping.errors import EgressRefused, ReadTimeout, ResourceLost, ScrapingError
 from scraping.readings import (
     PAGE,
+    Document,
     Endpoint,
     Reading,
     ReadMode,
@@ -50,7 +52,6 @@ from scraping.readings import (
 
 CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
-CONNECTION_REFUSED = "ERR_SOCKS_CONNECTION_FAILED"  # Chromium's error where the forward proxy refused or found no host
 
 # Called at the end of each read with the session, its reading or error, and the seconds that it took.
 ReadListener = Callable[["Session", "Reading | ScrapingError", float], None]
@@ -100,6 +101,8 @@ class Session:
         self.generation = 0  # of the browser that the context is in
         self.page_count = 0
         self.is_warm = False  # a visit has succeeded: direct reads have the cookies that they need
+        # Modes in which a request was accepted: a later refusal is one of the session, not of the client.
+        self.accepted_modes: set[ReadMode] = set()
         self.is_dropped = False  # no new reads; reads under way may finish
         self.is_worn = False  # the next visit replaces it
         options, upstream = host.options, proxy.url if proxy else None
@@ -113,6 +116,7 @@ class Session:
         )
         # An external browser on this machine may run as another user.
         self.forward_proxy = ForwardProxy(site, upstream, own_user_only=not options.cdp_endpoint)
+        self.request_page = RequestPage(self)
         self._blocker = RequestBlocker(site, own_hosts_only=not options.has_forward_proxy)
         self._on_read = on_read
         self._in_use = self._visits = 0
@@ -131,8 +135,8 @@ class Session:
 
     @property
     def has_attached_pages(self) -> bool:
-        """Whether pages are open that stay open between reads."""
-        return self.page_count > self._visits
+        """Whether pages of matches are open that stay open between reads."""
+        return self.page_count > self._visits + (self.request_page.page is not None)
 
     async def wait_idle(self, seconds: float) -> None:
         """Waits until no read is under way, at most this long."""
@@ -141,10 +145,11 @@ class Session:
                 await self._idle.wait()
 
     async def close(self) -> None:
-        contexts = {one for one in (self._context, *self._pages_in) if one is not None} if self.is_open else set()
-        self._context, self._pages_in = None, Counter()
         try:
             await self.client.close()
+            await self.request_page.close()
+            contexts = {one for one in (self._context, *self._pages_in) if one is not None} if self.is_open else set()
+            self._context, self._pages_in = None, Counter()
             for context in contexts:
                 await _close_context(context)
         finally:
@@ -180,22 +185,32 @@ class Session:
         self.is_warm = self.is_warm or reading.documents[PAGE].status < 400
         return reading
 
-    async def direct(self, ref: RefInfo, requests: tuple[Request, ...], *, timeout_factor: float = 1.0) -> Reading:
-        """Requests the endpoints with the cookies of the visit, without a page."""
-        return await self.track(self._direct(ref, requests, timeout_factor))
+    async def request(
+        self,
+        ref: RefInfo,
+        requests: tuple[Request, ...],
+        *,
+        mode: ReadMode = ReadMode.DIRECT,
+        timeout_factor: float = 1.0,
+    ) -> Reading:
+        """Requests the endpoints with the cookies of the visit: directly, or inside an open page."""
+        return await self.track(self._request(ref, requests, mode, timeout_factor))
 
-    async def _direct(self, ref: RefInfo, requests: tuple[Request, ...], timeout_factor: float) -> Reading:
+    async def _request(
+        self, ref: RefInfo, requests: tuple[Request, ...], mode: ReadMode, timeout_factor: float
+    ) -> Reading:
         started = time.monotonic()
         report_stage("INTERCEPTING")
+        fetch = self.request_page.fetch if mode is ReadMode.IN_PAGE else self.client.fetch
         seconds = self.host.timeouts.of(self.site.key, factor=timeout_factor).request_seconds
         with self.host.timeouts.measured(self.site.key):
             if len(requests) == 1:
-                documents = [await self.client.fetch(requests[0], seconds=seconds)]
+                documents = [await fetch(requests[0], seconds=seconds)]
             else:
-                documents = await asyncio.gather(*(self.client.fetch(one, seconds=seconds) for one in requests))
+                documents = await asyncio.gather(*(fetch(one, seconds=seconds) for one in requests))
         return Reading(
             ref=ref,
-            mode=ReadMode.DIRECT,
+            mode=mode,
             captured_at=datetime.now(UTC),
             documents={one.name: one for one in documents},
             requests={request.name: request for request in requests},
@@ -203,6 +218,14 @@ class Session:
             requests_made=len(requests),
             duration_ms=round((time.monotonic() - started) * 1000),
         )
+
+    async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document:
+        """Requests a document that belongs to no match directly, and in a page where that is refused."""
+        document = await self.client.fetch(request, seconds=seconds, may_be_empty=may_be_empty)
+        if document.status in (401, 403):
+            with contextlib.suppress(ScrapingError):
+                return await self.request_page.fetch(request, seconds=seconds, may_be_empty=may_be_empty)
+        return document
 
     async def track(self, reading: Awaitable[Reading]) -> Reading:
         """Awaits a read of this session, marks the session as in use meanwhile, and counts and reports the outcome."""
@@ -271,6 +294,10 @@ class Session:
             del self._pages_in[context]
             with contextlib.suppress(Exception):
                 await _close_context(context)
+
+    def is_current(self, page: Page) -> bool:
+        """Whether the page is in the context in which later pages are opened."""
+        return page.context is self._context
 
     def retire_context(self, page: Page) -> None:
         """Has every later page opened in a fresh context, after a page of the present one timed out (FR-021).

@@ -16,13 +16,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from cachetools import LRUCache
 from prometheus_client import Counter, Gauge
 
 from scraping.browser.egress.upstream_proxies import (
     FailureCause,
     ProxyPlan,
     ProxyPool,
-    UsualSizes,
     cause_of,
     error_label,
 )
@@ -30,12 +30,14 @@ from scraping.browser.host import BrowserHost
 from scraping.browser.profile import profile_for
 from scraping.browser.session import Session, SessionRecord, is_success
 from scraping.errors import Challenged, ScrapingError
-from scraping.readings import Reading, Site
+from scraping.readings import Reading, ReadMode, Site
 
 logger = logging.getLogger(__name__)
 
 MAX_ENDED = 1000  # kept until the heartbeat has written them
 RENEWAL_SECONDS = 60.0
+MIN_READINGS, MAX_SIZES = 20, 5000
+ABNORMAL_FACTOR, ABNORMAL_BYTES = 5.0, 100_000  # of one request
 CHALLENGE_SECONDS = 600.0  # in which a source's sessions are replaced once for its challenges
 
 # Labelled by source only: proxies are not exposed.
@@ -45,6 +47,32 @@ _all_quarantined = Counter(
     "scraper_proxies_exhausted", "Sessions that used a proxy in quarantine because all of them were.", ["source"]
 )
 _quarantined = Gauge("scraper_proxies_quarantined", "Proxies in quarantine at a source.", ["source"])
+
+
+class UsualSizes:
+    """The usual bytes of a request, for each match and the documents that are read of it.
+
+    Guards against a heavy page in place of the data, such as a bot challenge that no parser recognises. What follows an
+    abnormal reading is learned anew: a match whose data have grown costs one session, not one for every reading.
+    """
+
+    def __init__(self) -> None:
+        self._means: LRUCache[tuple[str, ...], tuple[float, int]] = LRUCache(MAX_SIZES)  # with number of readings
+
+    def is_abnormal(self, source: str, reading: Reading) -> bool:
+        """Counts the reading; returns whether its requests brought many times the bytes that are usual."""
+        if not reading.requests_made or reading.mode is ReadMode.ATTACHED:  # an open page is counted from time to time
+            return False
+        names = sorted(reading.requests) if reading.mode.is_requested else ()
+        key = (source, reading.ref.source_event_id, reading.mode.value, *names)
+        size = reading.bytes_in / reading.requests_made
+        mean, number = self._means.get(key, (0.0, 0))
+        if number >= MIN_READINGS and size > max(ABNORMAL_FACTOR * mean, ABNORMAL_BYTES):
+            del self._means[key]
+            return True
+        number = min(number + 1, MIN_READINGS)
+        self._means[key] = mean + (size - mean) / number, number
+        return False
 
 
 class Sessions:
@@ -72,7 +100,7 @@ class Sessions:
             logger.warning(
                 "The browser at SCRAPER_CDP_ENDPOINT is on another machine: the hosts of a page are checked in "
                 "the page only, not by the forward proxy. Restrict that browser with a firewall",
-                extra={"action": "browser_without_gate"},
+                extra={"action": "browser_unrestricted"},
             )
 
     @property
@@ -269,7 +297,8 @@ class Sessions:
             if cause_of(outcome) is FailureCause.NO_ANSWER and pool.timed_out(proxy_hash, began=now - seconds, now=now):
                 self._end(session, outcome, "", is_quarantined=True)
         elif is_success(outcome):
-            pool.succeeded(proxy_hash, now)
+            if proxy_hash:
+                pool.succeeded(proxy_hash, now)
             if session.is_warm and self._successors.get(key) is session:
                 del self._successors[key]
                 due = [one for one in self._by_site[key] if self._is_due(one)]

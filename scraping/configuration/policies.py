@@ -36,13 +36,13 @@ SOURCE_BREAKER = BreakerPolicy(failure_threshold=0, timeout_seconds=900.0, succe
 
 @dataclass(frozen=True)
 class Policies:
-    lease_seconds: float
     discovery_interval_seconds: float
     max_lifetime_seconds: float
     staleness_threshold_seconds: float
     retry: RetryPolicy
     breaker: BreakerPolicy
     pace: Pace
+    lease_seconds: float = 15.0  # for which a worker owns a task without a heartbeat
     max_rescues: int = 3  # workers that may die while running a task before it becomes a dead letter
     pause_after_failures: int = 5  # failed attempts of a match in a row
     pause_seconds: float = 300.0
@@ -110,7 +110,6 @@ def reload() -> bool:
 
 def from_config(config: Config) -> Policies:
     return Policies(
-        lease_seconds=config.task_lease_seconds,
         discovery_interval_seconds=config.discovery_interval_seconds,
         max_lifetime_seconds=config.scraper_max_lifetime_hours * 3600.0,
         staleness_threshold_seconds=config.staleness_threshold_seconds,

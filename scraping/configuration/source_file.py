@@ -1,20 +1,22 @@
-"""Reads config/sources.yaml and writes it to the table of sources."""
+"""Reads config/sources.yaml and config/teams.yaml and writes them to the tables of sources and of team aliases."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
 from django.db import transaction
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from scraping.models import JobKind, MatchRef, ScrapeJob, Source
+from scraping.models import JobKind, MatchRef, ScrapeJob, Source, TeamAlias
 from scraping.models.source import PUSHED, ReadWay, RobotsPolicy
+from scraping.names import squeezed
+from scraping.payloads import Sport
 from scraping.readings import split_host
 from scraping.sources import ADAPTERS, reading_problem
 
@@ -52,6 +54,9 @@ def _host(text: str) -> str:
 WebAddress = Annotated[str, Field(max_length=300), AfterValidator(_web_address)]
 Host = Annotated[str, AfterValidator(_host)]
 Selector = Annotated[str, Field(min_length=1, max_length=500)]
+Team = Annotated[str, Field(min_length=1, max_length=120)]
+# The section `nations` holds for every sport.
+_TEAMS = TypeAdapter(dict[Sport | Literal["nations"], dict[Team, list[Team]]])
 
 
 def _key_of_class(name: str) -> str:
@@ -222,3 +227,36 @@ def _move(source: Source, base_url: str) -> None:
         ref.url = base_url + ref.url[len(source.base_url) :]
     MatchRef.objects.bulk_update(refs, ("url",), batch_size=500)
     source.base_url = base_url
+
+
+def read_teams(path: Path) -> list[TeamAlias]:
+    """Returns the aliases of the file, not saved. An alias of two teams is refused."""
+    try:
+        teams = _TEAMS.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise SourceFileError(f"{path.name}: {error}") from error
+    found: dict[tuple[str, str], TeamAlias] = {}
+    for sport, name, alias in _entries(teams):
+        row = TeamAlias(sport=sport.value, alias=alias, name=name, squeezed=squeezed(alias))
+        first = found.setdefault((row.sport, row.squeezed), row)
+        if first.name != name:
+            raise SourceFileError(f"{path.name}: {sport.value}: {alias} is {first.name} and {name}")
+    return list(found.values())
+
+
+def _entries(teams: Mapping[Sport | Literal["nations"], Mapping[str, list[str]]]) -> Iterator[tuple[Sport, str, str]]:
+    for section, named in teams.items():
+        for sport in (section,) if isinstance(section, Sport) else Sport:
+            for name, aliases in named.items():
+                yield from ((sport, name, alias) for alias in aliases)
+
+
+def sync_teams(rows: list[TeamAlias], *, is_reset: bool) -> int:
+    """Writes missing aliases, with `is_reset` also changed ones; returns how many the file has."""
+    if is_reset:
+        TeamAlias.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=("sport", "squeezed"), update_fields=("alias", "name")
+        )
+    else:
+        TeamAlias.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)

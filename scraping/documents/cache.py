@@ -267,10 +267,9 @@ class DocumentCache:
                     # A restored database gives its sequences out again, for other states: results by them are wrong.
                     self._forget_results()
                     logger.warning(
-                        "Match %d has an earlier sequence in the database, as after a restore; cached results are "
-                        "dropped",
-                        match.id,
-                        extra={"action": "store_went_back", "match_ids": [match.id]},
+                        "%s has an earlier sequence in the database, as after a restore; cached results are dropped",
+                        match.main_key,
+                        extra={"action": "store_went_back", "match_id": match.main_key},
                     )
             if gone := self._table.ids().intersection(some) - found.keys():
                 self._table.drop(gone)

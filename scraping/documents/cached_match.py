@@ -16,7 +16,7 @@ from scraping.documents.freshness import Freshness, measure
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.models.source import PUSHED
 
-FORMAT = 4  # of the stored document; documents of other formats are ignored
+FORMAT = 5  # of the stored document; documents of other formats are ignored
 CACHE = "cache"  # the data source of documents that are served while the database is away
 # Columns that answers show and that may change while the sequence stays: part of the ETag.
 SHOWN = ("lifecycle", "status", "phase", "title", "start_time", "team_a_id", "team_b_id")
@@ -54,6 +54,7 @@ class CachedRef:
     planned_at: datetime | None
     scraper_id: str | None
     held_until: datetime | None = None
+    left_out: tuple[str, ...] | None = None  # parts that the latest reading lacks; None: never read
 
     @property
     def next_read_at(self) -> datetime | None:
@@ -73,6 +74,7 @@ class CachedRef:
             planned_at=ref.planned_at,
             scraper_id=None if scraper_id is None else str(scraper_id),
             held_until=getattr(ref, "held_until", None),
+            left_out=None if ref.captured_at is None else ref.left_out,
         )
 
 
@@ -179,6 +181,12 @@ class CachedMatch:
         return min((at for ref in self.refs if (at := ref.next_read_at) is not None), default=None)
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """Returns the parts that could not be read; empty if one source's latest reading has everything."""
+        readings = [ref.left_out for ref in self.refs if ref.left_out is not None]
+        return min(readings, key=len, default=())
+
+    @property
     def next_update_at(self) -> datetime | None:
         return not_before(self.paused_until, self.next_read_at)
 
@@ -210,7 +218,7 @@ def _merged_plans(held: CachedMatch, published: CachedMatch) -> tuple[CachedRef,
         if ref.planned_at is None or read_at is None or ref.planned_at >= read_at  # else it is overdue
     }
     return tuple(
-        replace(ref, planned_at=new.planned_at, scraper_id=new.scraper_id or ref.scraper_id)
+        replace(ref, planned_at=new.planned_at, scraper_id=new.scraper_id or ref.scraper_id, left_out=new.left_out)
         if (new := planned.get(ref.key))
         else ref
         for ref in held.refs

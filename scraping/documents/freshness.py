@@ -20,6 +20,7 @@ FRESH_SECONDS = 10.0
 class DataState(StrEnum):
     FRESH = "fresh"
     AGING = "aging"
+    PARTIAL = "partial"  # as young as fresh or aging data, but parts of it could not be read
     STALE = "stale"
     FROZEN = "frozen"
     PAUSED = "paused"
@@ -61,6 +62,8 @@ def measure(match: CachedMatch, now: datetime, *, stale_after: float) -> Freshne
         state = DataState.FROZEN
     elif age > stale_after + _planned_seconds(match, scraped_at):
         state = DataState.STALE
+    elif match.left_out:
+        state = DataState.PARTIAL
     else:
         state = DataState.AGING if status == Status.LIVE and age > FRESH_SECONDS else DataState.FRESH
     next_at = None if state == DataState.FINAL else match.next_update_at

@@ -58,7 +58,7 @@ def put(matches: Iterable[CachedMatch], *, announce: bool = True, reload: Iterab
         try:
             texts[match.id] = encode(match)
         except (orjson.JSONEncodeError, ValueError):
-            logger.debug("Match %s cannot be encoded for Redis", match.id, extra={"action": "not_cached"})
+            logger.debug("%s cannot be encoded for Redis", match.main_key, extra={"action": "not_cached"})
     ids, to_reload, stored = list(texts), set(reload), 0
     for start in range(0, len(ids), AT_ONCE):
         some = ids[start : start + AT_ONCE]

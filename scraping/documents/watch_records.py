@@ -13,13 +13,6 @@ from django.db.models import Prefetch, QuerySet
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.policies.ladder import Rung
 
-TRIED = {
-    Rung.HINT: "hinted again",
-    Rung.SESSION: "fresh session tried",
-    Rung.BROWSER: "fresh browser tried",
-    Rung.OTHER_SOURCE: "another source called in",
-    Rung.FROZEN: "frozen",
-}
 MOST = 1000
 
 
@@ -27,7 +20,7 @@ def silence_text(match: Match, now: datetime) -> str:
     """Returns the last recovery step of a silent match, and when; empty where it is not silent."""
     if match.silence_rung == Rung.GROUND:
         return ""
-    tried = TRIED[Rung(match.silence_rung)]
+    tried = Rung(match.silence_rung).operator_text
     since = match.frozen_at if match.silence_rung == Rung.FROZEN else match.silence_rung_at
     if since is None:
         return f"silent: {tried}"

@@ -83,9 +83,12 @@ def expect(job_id: int, found: Mapping[Source, Sequence[DiscoveredMatch]], *, no
 
 
 def refuse_half(ref_id: int, payload: Payload) -> None:
-    """Raises where a job's payload was not accepted or its events have gaps, in the transaction that writes it."""
+    """Raises where a score that went back is not confirmed or events have gaps, in the transaction that writes it.
+
+    A payload that a newer reading has overtaken is no failure: the state that is stored is newer.
+    """
     ref = MatchRef.objects.only("captured_at", "events_through", "events_seen").get(pk=ref_id)
-    if ref.captured_at != payload.captured_at:
+    if ref.captured_at is None or ref.captured_at < payload.captured_at:
         raise Transient("the score went back and was not confirmed: nothing was written", url=ref.url)
     if ref.has_gap:
         raise PayloadRejected(

@@ -304,7 +304,7 @@ def out_of_time(match: SentMatch, now: datetime) -> str:
     return ""
 
 
-def unseen(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+def invisible_characters(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """Yields the places in a body with control or zero-width characters, and the first such character.
 
     Two names that look the same would be two teams, and the database does not store NUL.
@@ -316,10 +316,10 @@ def unseen(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
         for name, part in value.items():
             if char := _first_unseen(name):
                 yield path, char
-            yield from unseen(part, (*path, name))
+            yield from invisible_characters(part, (*path, name))
     elif isinstance(value, list):
         for number, part in enumerate(value):
-            yield from unseen(part, (*path, number))
+            yield from invisible_characters(part, (*path, number))
 
 
 def _first_unseen(text: str, *, is_free: bool = False) -> str:

@@ -49,7 +49,7 @@ PROVISIONAL = (
 OUR_FAULT = "it could not be written because of an error of ours, which is logged; nothing of it was accepted"
 
 
-class KeyReused(Exception):  # noqa: N818 - reads as what it says at every `except`
+class SubmissionKeyReused(Exception):  # noqa: N818 - reads as what it says at every `except`
     """The idempotency key was used for another body; the message is for people."""
 
     def __init__(self, message: str, *, submission: Submission) -> None:
@@ -62,7 +62,7 @@ class SwitchedOff(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Sender:
+class Submitter:
     id: str
     name: str
 
@@ -75,7 +75,7 @@ class Accepted:
     is_new: bool
 
 
-def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash: str, now: datetime) -> Accepted:
+def accept(matches: Sequence[SentMatch], *, sender: Submitter, key: str, body_hash: str, now: datetime) -> Accepted:
     """Stores the matches of a request, all or none. The same request with the same key changes nothing."""
     keys = [f"{key}{_PART}{number}" if number else key for number in range(len(matches))]
     known = _known(sender, keys)
@@ -114,12 +114,12 @@ def accept(matches: Sequence[SentMatch], *, sender: Sender, key: str, body_hash:
     return Accepted(written, is_new=True)
 
 
-def find(submission_id: uuid.UUID, *, sender: Sender) -> Submission | None:
+def find(submission_id: uuid.UUID, *, sender: Submitter) -> Submission | None:
     rows = Submission.objects.filter(submission_id=submission_id, sender=sender.id)
     return rows.select_related("ref__source").first()
 
 
-def _known(sender: Sender, keys: Sequence[str]) -> list[Submission]:
+def _known(sender: Submitter, keys: Sequence[str]) -> list[Submission]:
     """Returns the submissions under the keys of a batch; the first key is the one that was sent."""
     rows = Submission.objects.filter(sender=sender.id, idempotency_key__in=keys)
     return list(rows.select_related("ref__source").order_by("pk"))
@@ -127,7 +127,7 @@ def _known(sender: Sender, keys: Sequence[str]) -> list[Submission]:
 
 def _again(known: list[Submission], body_hash: str) -> Accepted:
     if known[0].body_hash != body_hash:
-        raise KeyReused(
+        raise SubmissionKeyReused(
             "This Idempotency-Key was used for another body. Nothing was accepted; send this body with another key",
             submission=known[0],
         )
@@ -191,12 +191,8 @@ def _ingest(one: Submission, claim: Claim, pace: Pace, now: datetime) -> tuple[s
     attempt = ingest.Attempt(
         claim.worker_id, payload.captured_at, claim.attempt > 1, now=now, data_source=MANUAL, clock=timezone.now
     )
-    if ref.captured_at is not None and payload.captured_at < ref.captured_at:
-        changes = late_updates.replay(payload, ref_id=ref.pk, pace=pace, attempt=attempt)
-        ref.match.refresh_from_db(fields=("sequence",))
-        return OLD, _result(ref.match.sequence, bool(changes.served), changes, is_taken=False)
     ingested = ingest.apply(payload, ref_id=ref.pk, pace=pace, attempt=attempt)
-    reason = "" if ingested.is_taken else PROVISIONAL
+    reason = OLD if ingested.is_overtaken else "" if ingested.is_taken else PROVISIONAL
     return reason, _result(ingested.sequence, ingested.is_changed, ingested.events, is_taken=ingested.is_taken)
 
 

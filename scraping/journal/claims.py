@@ -1,6 +1,7 @@
 """Claims and leases: the right of one worker to execute a task.
 
-Taken by one conditional UPDATE, kept by heartbeats, given back at a stop or after an outage.
+Guards against a task that two workers execute, and one that is stuck with a dead worker: it is taken by one conditional
+UPDATE with an end, kept by heartbeats, given back at a stop or after an outage.
 """
 
 from __future__ import annotations

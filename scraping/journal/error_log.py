@@ -18,7 +18,7 @@ from uuid import UUID
 from django.db.models import F, Max, Q, QuerySet
 
 from scraping.configuration import policies
-from scraping.errors import ERROR_RULES, ErrorClass, ErrorType, ScrapingError
+from scraping.errors import ERROR_RULES, ErrorClass, ErrorRule, ScrapingError
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, TaskState, TaskTransition
 from scraping.payloads import Resource
 from scraping.signals import errors_resolved, layout_found
@@ -34,7 +34,10 @@ _OUR_CODE = re.compile(r"/(?:scraping|victoryline|monitoring|apiauth)/")
 
 @dataclass(frozen=True)
 class ErrorReport:
-    """One failed attempt and its context. `names`: the names of the match and its teams, and its keys."""
+    """One failed attempt: the error's class, code and message, and its context.
+
+    `names`: the names of the match and its teams, and its keys.
+    """
 
     source_id: int
     error: BaseException
@@ -50,36 +53,55 @@ class ErrorReport:
     names: tuple[str, ...] = ()
 
     @property
+    def known(self) -> ScrapingError | None:
+        """The error; None if it is a bug."""
+        return self.error if isinstance(self.error, ScrapingError) else None
+
+    @property
+    def error_class(self) -> ErrorClass:
+        return self.known.error_class if self.known else ErrorClass.BUG
+
+    @property
+    def rule(self) -> ErrorRule:
+        return ERROR_RULES[self.error_class]
+
+    @property
+    def error_code(self) -> str:
+        """The error more exactly than its class: timeout, layout, schema, robots and the like."""
+        return self.known.error_code if self.known else "bug"
+
+    @property
+    def message(self) -> str:
+        return storable(str(self.error))
+
+    @property
+    def http_status(self) -> int | None:
+        return self.known.http_status if self.known else None
+
+    @property
+    def failed_url(self) -> str:
+        return (self.known.url if self.known else "") or self.url
+
+    @property
+    def stack_trace(self) -> str:
+        """Empty unless it is a bug."""
+        return "" if self.known else storable("".join(traceback.format_exception(self.error))[-8000:])
+
+    @property
     def fingerprint(self) -> str:
-        return fingerprint(self.source_id, self.error, names=self.names)
+        """A hash that is equal for failures of one cause: without numbers, keys, addresses and names.
 
-
-def class_of(error: BaseException) -> ErrorClass:
-    return error.error_class if isinstance(error, ScrapingError) else ErrorClass.BUG
-
-
-def type_of(error: BaseException) -> ErrorType:
-    return ERROR_RULES[class_of(error)].error_type
-
-
-def code_of(error: BaseException) -> str:
-    """Returns the error more exactly than its class: timeout, layout, schema, robots and the like."""
-    return error.error_code if isinstance(error, ScrapingError) else "bug"
+        A bug is identified by its place in the code, because its message is mostly about the data.
+        """
+        error = self.error
+        essence = _normalized(str(error), self.names) if self.known else _place(error)
+        key = f"{self.source_id}|{self.error_class}|{type(error).__name__}|{essence}"
+        return hashlib.sha256(key.encode()).hexdigest()
 
 
 def storable(text: str, limit: int | None = None) -> str:
     """Returns the text without secrets, and without the NUL characters that PostgreSQL refuses."""
     return clean(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")[:limit]
-
-
-def fingerprint(source_id: int, error: BaseException, *, names: Iterable[str] = ()) -> str:
-    """Returns a hash that is equal for failures of one cause: without numbers, keys, addresses and names.
-
-    A bug is identified by its place in the code, because its message is mostly about the data.
-    """
-    essence = _place(error) if class_of(error) is ErrorClass.BUG else _normalized(str(error), names)
-    key = f"{source_id}|{class_of(error)}|{type(error).__name__}|{essence}"
-    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def _normalized(message: str, names: Iterable[str]) -> str:
@@ -98,8 +120,6 @@ def _place(error: BaseException) -> str:
 
 
 def record(report: ErrorReport) -> ScrapeError:
-    error = report.error
-    known = error if isinstance(error, ScrapingError) else None
     return ScrapeError.objects.create(
         scraper_id=report.scraper_id,
         task_id=report.task_id,
@@ -107,16 +127,16 @@ def record(report: ErrorReport) -> ScrapeError:
         match_key=report.match_key,
         group_id=_count_in_group(report),
         timestamp=report.now,
-        error_class=class_of(error).value,
-        error_type=type_of(error).value,
-        error_code=code_of(error),
-        error_message=storable(str(error), 2000),
-        stack_trace="" if known else storable("".join(traceback.format_exception(error))[-8000:]),
-        url=storable((known.url if known else "") or report.url, 500),
+        error_class=report.error_class.value,
+        error_type=report.rule.error_type.value,
+        error_code=report.error_code,
+        error_message=report.message[:2000],
+        stack_trace=report.stack_trace,
+        url=storable(report.failed_url, 500),
         operation=report.operation,
-        http_status=known.http_status if known else None,
+        http_status=report.http_status,
         retry_attempt=report.attempt,
-        evidence=storable(clean_document(known.evidence), EVIDENCE_LENGTH) if known else "",
+        evidence=storable(clean_document(report.known.evidence), EVIDENCE_LENGTH) if report.known else "",
     )
 
 
@@ -134,9 +154,9 @@ def _count_in_group(report: ErrorReport) -> int:
             fingerprint=report.fingerprint,
             defaults={
                 "source_id": report.source_id,
-                "error_class": class_of(report.error).value,
-                "error_code": code_of(report.error),
-                "sample_message": storable(str(report.error), 500),
+                "error_class": report.error_class.value,
+                "error_code": report.error_code,
+                "sample_message": report.message[:500],
                 "first_seen_at": report.now,
                 "last_seen_at": report.now,
             },

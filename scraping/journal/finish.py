@@ -1,6 +1,7 @@
 """Ends an attempt: finished, to be retried, dead, or cancelled. Only the holder of the current fence can do it.
 
-A worker whose lease has expired loses its tasks (`rescue`); a task that has cost too many workers is dead.
+Guards against late writers, whose fence is refused, and against tasks of dead workers: a worker whose lease has expired
+loses them (`rescue`); a task that has cost too many workers is dead.
 """
 
 from __future__ import annotations
@@ -95,7 +96,6 @@ class FailureNote:
     """The failure of an attempt as its task keeps it."""
 
     error_class: ErrorClass
-    error_type: str
     reason: str
     stage: Stage
     error: dict[str, Any] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def mark_dead(claim: Claim, note: FailureNote, *, reason: str, now: datetime) ->
         task_id=claim.task_id,
         match_id=note.match_id,
         error_class=note.error_class.value,
-        error_type=note.error_type,
+        error_type=ERROR_RULES[note.error_class].error_type.value,
         reason=note.reason,
     )
 

@@ -1,4 +1,8 @@
-"""Retries of failed and dead tasks at the request of a person: single tasks, or all that a selection matches."""
+"""Retries of failed and dead tasks at the request of a person: single tasks, or all that a selection matches.
+
+Guards against a request that starts work twice: a task is reopened from FAILED or DEAD only, never beside an open
+one, and not where its work was done since.
+"""
 
 from __future__ import annotations
 

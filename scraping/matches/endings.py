@@ -101,8 +101,9 @@ def settle_ended_matches(now: datetime) -> int:
         except DATABASE_AWAY:
             raise
         except Exception:  # a match that cannot be checked does not stop the others
-            extra = {"action": "match_not_settled", "match_id": match_key(match_id)}
-            logger.exception("Match %s has ended and could not be checked", match_id, extra=extra)
+            key = match_key(match_id)
+            extra = {"action": "match_not_settled", "match_id": key}
+            logger.exception("%s has ended and could not be checked", key, extra=extra)
     return checked
 
 

@@ -1,8 +1,11 @@
 """Writes a validated payload: match, snapshot, events, next poll time, in the caller's transaction.
 
 That transaction is the one that finishes the task (`journal.finishing`): all of it is written, or none of it.
-`late_updates` and `pairing.merging` write the same tables for updates that do not come from a poll, with the functions
-of this module.
+`late_updates` and `pairing.merging` write the same tables for updates that are no readings, with the functions of this
+module.
+
+Guards against older data over newer: readings of one ref may be written in another order than they were made (a poll
+beside a read of the whole match, the spool after an outage). Their capture times decide, under the lock of the match.
 """
 
 from __future__ import annotations
@@ -68,7 +71,8 @@ class IngestResult:
     sequence: int
     is_changed: bool
     events: EventChanges
-    is_taken: bool = True  # False: a score that went down waits for confirmation
+    is_taken: bool = True  # False: the state was not stored: overtaken, or a lower score that waits for confirmation
+    is_overtaken: bool = False  # a newer reading of this source was stored before
     scraper_id: uuid.UUID | None = None
     is_milestone: bool = False  # the next innings has begun, or a break, or the end is overdue
 
@@ -79,6 +83,8 @@ def apply(
     """Writes one payload of one source into its match. `known`: the ref as it was when the reading began."""
     ref = lock_ref(ref_id, match_id=known.match_id if known else None)
     crash_point("ingest.locked")
+    if ref.has_overtaken(payload.captured_at):
+        return _add_overtaken(ref, payload, pace, attempt)
     match = ref.match
     match_before, ref_before = dict(vars(match)), dict(vars(ref))
     others = other_refs(ref)
@@ -150,9 +156,39 @@ def other_refs(ref: MatchRef) -> list[MatchRef]:
     return list(refs.select_related("source"))
 
 
-def _poll_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> IngestResult:
+def _add_overtaken(ref: MatchRef, payload: Payload, pace: Pace, attempt: Attempt) -> IngestResult:
+    """Stores those events of an overtaken reading that are unknown, and no other part of it."""
+    # Where the source lists all events and the newer list had no gap, an event that is not in it was retracted.
+    is_retracted = payload.events_are_complete and not ref.has_gap
+    unseen = [] if is_retracted else events.unseen(ref, payload.events)
+    changes = events.store(ref, unseen, are_complete=False, now=attempt.now, others=other_refs(ref))
+    if changes:
+        events.advance(ref, payload.events)
+    if ref.next_poll_at is not None and ref.next_poll_at <= attempt.now:  # else it would be polled without a pause
+        _set_next_poll_soon(ref, pace, attempt.now)
+    ref.save(update_fields=(*events.MARKS, "next_poll_at"))
+    if changes.served:
+        publish_events(ref, attempt)
+    return IngestResult(ref.match.sequence, changes.served > 0, changes, is_taken=False, is_overtaken=True)
+
+
+def publish_events(ref: MatchRef, attempt: Attempt) -> None:
+    """Writes a snapshot with a new sequence and the same state, for events that came without a state."""
+    match, scraper = ref.match, scrapers.active(ref)
+    match.sequence, match.last_changed_at = match.sequence + 1, attempt.now
+    match.save(update_fields=("sequence", "last_changed_at"))
+    crash_point("fill.match")
+    write_snapshot(ref, scraper.pk if scraper else None, attempt, before=match.payload)
+    announce_after_commit(ref, is_changed=True)
+
+
+def _set_next_poll_soon(ref: MatchRef, pace: Pace, now: datetime) -> None:
     seconds = max(pace.baseline_seconds / 2, ref.source.min_interval_seconds)
     poll_times.set_next_poll(ref, now + timedelta(seconds=seconds))
+
+
+def _poll_again_soon(ref: MatchRef, pace: Pace, now: datetime) -> IngestResult:
+    _set_next_poll_soon(ref, pace, now)
     ref.save(update_fields=("suspect_checksum", "next_poll_at"))
     ref.match.save(update_fields=("provisional",))
     return IngestResult(ref.match.sequence, False, EventChanges(), is_taken=False)

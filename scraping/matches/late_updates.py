@@ -1,8 +1,6 @@
-"""Updates of a match that do not come from a regular poll: spooled payloads, events that fill a gap, a removed match.
+"""Updates of a match that are no readings of its state: events that fill a gap, a removed match.
 
-Guards against older data over newer: a spooled reading may be minutes old when it is written, so it adds the events
-that are missing and changes the state only where nothing newer is stored. Each function runs inside the caller's
-transaction, like `ingest.apply`.
+Each function runs inside the caller's transaction, like `ingest.apply`.
 """
 
 from __future__ import annotations
@@ -14,28 +12,12 @@ from scraping.matches import events, ingest, lifecycle, poll_times, scrapers
 from scraping.matches.events import EventChanges
 from scraping.matches.ingest import Attempt
 from scraping.models import MatchRef, ScrapeTask, TaskState
-from scraping.payloads import Event, Payload, Phase, Resource, checksum_of
-from scraping.policies.interval import COMPLETED_SECONDS, Pace
+from scraping.payloads import Event, Phase, Resource, checksum_of
+from scraping.policies.interval import COMPLETED_SECONDS
 from victoryline.lib.crash import crash_point
 
 # After so many reads without a missing event in this time, the source counts as not having it.
 EMPTY_READS, EMPTY_READS_WITHIN = 5, timedelta(minutes=10)
-
-
-def replay(payload: Payload, *, ref_id: int, pace: Pace, attempt: Attempt) -> EventChanges:
-    """Writes a spooled payload. If newer data has come meanwhile, only the events that are not stored yet."""
-    ref = ingest.lock_ref(ref_id)
-    if ref.captured_at is None or payload.captured_at > ref.captured_at:
-        return ingest.apply(payload, ref_id=ref_id, pace=pace, attempt=attempt).events
-    # Where the source lists all events, the newer list was complete: an event that is not in it was retracted.
-    unseen = [] if payload.events_are_complete else events.unseen(ref, payload.events)
-    changes = events.store(ref, unseen, are_complete=False, now=attempt.now, others=ingest.other_refs(ref))
-    if changes:
-        events.advance(ref, payload.events)
-        ref.save(update_fields=events.MARKS)
-    if changes.served:
-        _publish_events(ref, attempt)
-    return changes
 
 
 def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventChanges:
@@ -60,18 +42,8 @@ def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventCh
     ref.save(update_fields=events.MARKS)
     crash_point("fill.ref")
     if changes.served:
-        _publish_events(ref, Attempt("", now, had_failures=False, now=now))
+        ingest.publish_events(ref, Attempt("", now, had_failures=False, now=now))
     return changes
-
-
-def _publish_events(ref: MatchRef, attempt: Attempt) -> None:
-    """Writes a snapshot with a new sequence and the same state."""
-    match, scraper = ref.match, scrapers.active(ref)
-    match.sequence, match.last_changed_at = match.sequence + 1, attempt.now
-    match.save(update_fields=("sequence", "last_changed_at"))
-    crash_point("fill.match")
-    ingest.write_snapshot(ref, scraper.pk if scraper else None, attempt, before=match.payload)
-    ingest.announce_after_commit(ref, is_changed=True)
 
 
 def close_removed(ref_id: int, *, now: datetime) -> None:

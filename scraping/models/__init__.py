@@ -15,9 +15,10 @@ from scraping.models.match import (
     Priority,
     ScraperStatus,
     match_key,
+    match_keys,
 )
 from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, UnknownValue
-from scraping.models.process import Lease, OrderKind, Worker, WorkerOrder
+from scraping.models.process import CommandKind, Lease, Worker, WorkerCommand
 from scraping.models.scraper import HealthStatus, Scraper
 from scraping.models.snapshot import Snapshot
 from scraping.models.source import ReadWay, RobotsPolicy, Source

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -156,7 +156,7 @@ class Match(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.title or f"match {self.pk}"
+        return self.title or self.key
 
     @property
     def key(self) -> str:
@@ -193,7 +193,9 @@ class MatchRef(models.Model):
         null=True, blank=True, help_text="Since when it is watched only because another source gives no data."
     )
 
-    read_mode = models.CharField(max_length=10, blank=True, help_text="How it was read last: direct, attached, visit.")
+    read_mode = models.CharField(
+        max_length=10, blank=True, help_text="How it was read last: direct, in_page, attached or visit."
+    )
     read_mode_reason = models.CharField(max_length=200, blank=True)
     read_mode_since = models.DateTimeField(null=True, blank=True)
 
@@ -249,16 +251,11 @@ class MatchRef(models.Model):
         return f"{self.source.key}_{self.source_event_id}"
 
     @property
-    def envelope(self) -> dict[str, Any]:
-        """The latest reading of this source, with its version and its integrity (FS-8)."""
-        return {
-            "source": self.source.key,
-            "schema_version": self.payload_schema,
-            "captured_at": self.captured_at.isoformat() if self.captured_at else None,
-            "source_event_id": self.source_event_id,
-            "normalized": self.payload,
-            "integrity": self.integrity,
-        }
+    def left_out(self) -> tuple[str, ...]:
+        """The parts that the latest reading lacks: those that could not be read, and the events if it has none."""
+        broken = [part["path"] for part in self.integrity.get("broken_parts", ())]
+        has_events = not self.lacks_events and "events" not in self.integrity.get("missing_fields", ())
+        return tuple(broken if has_events else ["events", *broken])
 
     @property
     def planned_at(self) -> datetime | None:
@@ -269,9 +266,19 @@ class MatchRef(models.Model):
     def has_gap(self) -> bool:
         return self.events_through < self.events_seen
 
+    def has_overtaken(self, captured_at: datetime) -> bool:
+        """Returns whether the stored reading is newer than one of this time: they are written in any order."""
+        return self.captured_at is not None and captured_at < self.captured_at
+
 
 def match_key(match_id: int) -> str:
     """Returns the public name of a match, as logs, errors and health rows have it; its number without any source."""
-    refs = MatchRef.objects.filter(match=match_id).order_by("-source__precedence_weight", "pk")
-    found = refs.values_list("source__key", "source_event_id").first()
-    return "_".join(found) if found else str(match_id)
+    return match_keys([match_id])[match_id]
+
+
+def match_keys(match_ids: Iterable[int]) -> dict[int, str]:
+    """Returns the public names of matches: their keys at the sources of the highest precedence; one query."""
+    names = {pk: str(pk) for pk in match_ids}
+    refs = MatchRef.objects.filter(match__in=names).order_by("source__precedence_weight", "-pk")
+    found = refs.values_list("match_id", "source__key", "source_event_id")
+    return names | {pk: f"{source}_{event_id}" for pk, source, event_id in found}

@@ -50,16 +50,16 @@ class Worker(models.Model):
         return self.stopped_at is None and now - self.heartbeat_at <= SILENT_AFTER
 
 
-class OrderKind(models.TextChoices):
+class CommandKind(models.TextChoices):
     FRESH_SESSION = "fresh_session"
     RECYCLE_BROWSER = "recycle_browser"
 
 
-class WorkerOrder(models.Model):
+class WorkerCommand(models.Model):
     """A command to a worker, taken by its heartbeat. Sole writer: recovery.worker_commands."""
 
     worker_id = models.CharField(max_length=80)
-    kind = models.CharField(max_length=20, choices=OrderKind)
+    kind = models.CharField(max_length=20, choices=CommandKind)
     source_key = models.CharField(max_length=40, blank=True, help_text="The source whose session is meant, if any.")
     reason = models.CharField(max_length=300)
     actor = models.CharField(max_length=150)
@@ -73,10 +73,10 @@ class WorkerOrder(models.Model):
             models.UniqueConstraint(
                 fields=("worker_id", "kind", "source_key"),
                 condition=models.Q(done_at__isnull=True),
-                name="order_one_open_of_a_kind",
+                name="command_one_open_of_a_kind",
             ),
         )
-        indexes = (models.Index(fields=("-asked_at",), name="order_asked"),)
+        indexes = (models.Index(fields=("-asked_at",), name="command_asked"),)
 
     def __str__(self) -> str:
         return f"{self.kind} for {self.worker_id}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
+KEPT_HOURS = 24  # the newest of a match stays
+
 
 class Snapshot(models.Model):
     match = models.ForeignKey("scraping.Match", on_delete=models.CASCADE, related_name="snapshots")

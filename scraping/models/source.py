@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from django.db import models
 
 from scraping.readings import Site
@@ -18,7 +20,9 @@ class RobotsPolicy(models.TextChoices):
 class ReadWay(models.TextChoices):
     """The read mode of a source's matches."""
 
-    AUTO = "auto"  # requested directly where a visit has shown how, else visited
+    AUTO = "auto"  # requested where a visit has shown how, directly or in a page as the source accepts; else visited
+    DIRECT = "direct"  # requested, never in a page
+    IN_PAGE = "in_page"  # requested, always in a page
     VISIT = "visit"  # the page is opened every time
     ATTACHED = "attached"  # the page stays open and updates itself
 
@@ -77,6 +81,13 @@ class Source(models.Model):
         "if one of them is due within a minute. Otherwise, or if empty: the most urgent ones.",
     )
     robots_policy = models.CharField(max_length=10, choices=RobotsPolicy, default=RobotsPolicy.OBEY)
+    request_mode = models.CharField(
+        max_length=10, blank=True, help_text="Learned from refusals: in_page or visit. Empty: requested directly."
+    )
+    request_mode_reason = models.CharField(max_length=200, blank=True)
+    request_mode_since = models.DateTimeField(null=True, blank=True)
+    direct_again_at = models.DateTimeField(null=True, blank=True, help_text="When a direct request is tried again.")
+    direct_pause_seconds = models.FloatField(null=True, blank=True, help_text="The latest pause of direct requests.")
     last_discovery_at = models.DateTimeField(null=True, blank=True)
     last_fixtures_at = models.DateTimeField(null=True, blank=True, help_text="When its fixtures were last read.")
     metadata = models.JSONField(default=dict, blank=True)
@@ -101,6 +112,16 @@ class Source(models.Model):
     def is_pushed(self) -> bool:
         """Returns whether its matches are sent in: nothing is ever read there."""
         return self.key == PUSHED
+
+    @property
+    def learned_mode(self) -> str:
+        """Returns in one line how its endpoints are requested, if not directly; empty otherwise."""
+        if not self.request_mode or self.request_mode_since is None or self.direct_again_at is None:
+            return ""
+        since, again = (
+            f"{at.astimezone(UTC):%d %b %H:%M:%S}" for at in (self.request_mode_since, self.direct_again_at)
+        )
+        return f"{self.request_mode} since {since}, direct again at {again} UTC ({self.request_mode_reason})"
 
     @property
     def site(self) -> Site:

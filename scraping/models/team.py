@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from scraping.names import Aliases, squeezed
+from scraping.names import Aliases, alias_table, squeezed
 
 
 class Team(models.Model):
@@ -32,8 +32,8 @@ class Team(models.Model):
 
 class TeamAliasQuerySet(models.QuerySet["TeamAlias"]):
     def names(self, sport: str) -> Aliases:
-        """Returns the team name of each squeezed alias. One query; the table is small."""
-        return dict(self.filter(sport=sport).values_list("squeezed", "name"))
+        """Returns the table of the sport for `scraping.names`. One query; the table is small."""
+        return alias_table(tuple(self.filter(sport=sport).order_by().values_list("squeezed", "name")))
 
 
 class TeamAlias(models.Model):

@@ -16,6 +16,7 @@ class SourceDay(models.Model):
     visits = models.PositiveBigIntegerField(default=0)
     direct_reads = models.PositiveBigIntegerField(default=0)
     attached_reads = models.PositiveBigIntegerField(default=0)
+    in_page_reads = models.PositiveBigIntegerField(default=0)
 
     class Meta:
         ordering = ("-day", "source")

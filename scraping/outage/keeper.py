@@ -25,7 +25,7 @@ from scraping.errors import Gone, ScrapingError
 from scraping.matches.validate import check
 from scraping.models import Worker
 from scraping.outage import replay
-from scraping.outage.polled_matches import Importance, PolledMatch, PolledMatches
+from scraping.outage.polled_matches import Novelty, PolledMatch, PolledMatches
 from scraping.outage.spool import HeldMatch, Spool, Update
 from scraping.payloads import Payload
 from scraping.reading.reader import Reader, Target
@@ -212,8 +212,8 @@ class OutageKeeper(threading.Thread):
 
     def _spool_if_new(self, polled: PolledMatch, payload: Payload) -> None:
         weight = polled.add_reading(payload, time.monotonic())
-        if weight is not Importance.NOTHING_NEW:
-            match, is_critical = polled.match, weight is Importance.CRITICAL
+        if weight is not Novelty.NOTHING_NEW:
+            match, is_critical = polled.match, weight is Novelty.CRITICAL
             self.spool.put(Update(uuid.uuid4(), match.ref_id, match.key, self._worker_id, is_critical, payload))
 
     def _log_progress(self) -> None:

@@ -19,21 +19,21 @@ LONGEST_PAUSE_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 2.5
 
 
-class Importance(Enum):
+class Novelty(Enum):
     NOTHING_NEW = 0
     MINOR = 1  # a clock, a text, a phase: the next reading has it as well
     CRITICAL = 2  # score, wickets, overs, status, or a critical event
 
 
-def importance(before: Payload | None, now: Payload) -> Importance:
+def novelty(before: Payload | None, now: Payload) -> Novelty:
     """Returns how much of a reading is new compared with the one before."""
     if before is None or _progress(now) != _progress(before):
-        return Importance.CRITICAL
+        return Novelty.CRITICAL
     known = {event.fingerprint() for event in before.events}
     new = [event for event in now.events if event.fingerprint() not in known]
     if any(event.is_critical for event in new):
-        return Importance.CRITICAL
-    return Importance.MINOR if new or now.state.checksum() != before.state.checksum() else Importance.NOTHING_NEW
+        return Novelty.CRITICAL
+    return Novelty.MINOR if new or now.state.checksum() != before.state.checksum() else Novelty.NOTHING_NEW
 
 
 def _progress(payload: Payload) -> dict[str, Any]:
@@ -50,9 +50,9 @@ class PolledMatch:
     errors: int = 0
     last: Payload | None = None  # compared in an outage only: at every poll it would cost 1 ms with 240 balls
 
-    def add_reading(self, payload: Payload, now: float) -> Importance:
+    def add_reading(self, payload: Payload, now: float) -> Novelty:
         """Replaces the last reading; returns how much of the new one is new."""
-        weight = importance(self.last, payload)
+        weight = novelty(self.last, payload)
         self.last, self.read_at, self.errors = payload, now, 0
         return weight
 

@@ -1,4 +1,8 @@
-"""Writes the spool's updates into the database: in order, in batches, each with a journal row, each at most once."""
+"""Writes the spool's updates into the database: in order, in batches, each with a journal row, each at most once.
+
+Guards against updates that an outage would lose or double: a worker that dies while it replays leaves a spool that the
+next one continues, and an update that was committed before is recognised by its journal row.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from django.utils import timezone
 
 from scraping import journal
 from scraping.errors import PayloadRejected
-from scraping.matches import ingest, late_updates
+from scraping.matches import ingest
 from scraping.models import MatchRef
 from scraping.outage.spool import Spool, Update
 from scraping.payloads import Payload
@@ -95,7 +99,7 @@ def _write(updates: Sequence[Update], pace: Pace, now: datetime, *, is_merged: b
             is_replayed=True,
             clock=timezone.now,
         )
-        late_updates.replay(payload, ref_id=update.ref_id, pace=pace, attempt=attempt)
+        ingest.apply(payload, ref_id=update.ref_id, pace=pace, attempt=attempt)
     return len(new)
 
 

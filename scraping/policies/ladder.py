@@ -9,19 +9,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
+from typing import Self
 
 
 class Rung(IntEnum):
+    """One row a rung: number, share, operator text, public text, audit action.
+
+    `share`: the part of the staleness threshold (5 minutes) of being late at which the rung is due: 15 s, 45 s, 90 s,
+    150 s, 5 min.
+    """
+
+    share: float
+    operator_text: str
+    public_text: str
+    action: str
+
     GROUND = 0
-    HINT = 1  # send the hint to the workers again
-    SESSION = 2  # a new browser session
-    BROWSER = 3  # a new browser in the worker that reads it
-    OTHER_SOURCE = 4  # watch the match at its other sources
-    FROZEN = 5  # served as stale, an alert is raised, its scraper is replaced
+    # The hint is sent to the workers again.
+    HINT = 1, 0.05, "polled again", "Silent: it is polled again", "silence_hint"
+    # A new browser session.
+    SESSION = 2, 0.15, "fresh session tried", "Silent: a fresh session is tried", "silence_session"
+    # A new browser in the worker that reads it.
+    BROWSER = 3, 0.3, "fresh browser tried", "Silent: a fresh browser is tried", "silence_browser"
+    # The match is watched at its other sources.
+    OTHER_SOURCE = 4, 0.5, "other source polled", "Silent: another source is polled", "silence_other_source"
+    # Served as stale; an alert is raised, and its scraper is replaced.
+    FROZEN = 5, 1.0, "frozen", "Frozen: every recovery step was tried, an alert is open", "frozen"
+
+    def __new__(
+        cls, number: int, share: float = 0.0, operator_text: str = "", public_text: str = "", action: str = ""
+    ) -> Self:
+        rung = int.__new__(cls, number)
+        rung._value_ = number
+        rung.share, rung.operator_text, rung.public_text, rung.action = share, operator_text, public_text, action
+        return rung
 
 
-# At which part of the staleness threshold (5 minutes) of being late each rung is due: 15 s, 45 s, 90 s, 150 s, 5 min.
-SHARES = {Rung.HINT: 0.05, Rung.SESSION: 0.15, Rung.BROWSER: 0.3, Rung.OTHER_SOURCE: 0.5, Rung.FROZEN: 1.0}
+RUNGS = tuple(Rung)[1:]  # above the ground
 IMPORTANT_SHARE = 0.5  # of the threshold, for matches of high importance
 
 
@@ -47,13 +71,13 @@ def next_rung(silence: Silence, *, staleness_threshold: float, now: datetime) ->
     """
     threshold = threshold_seconds(staleness_threshold, is_important=silence.is_important)
     late = (now - silence.expected_at).total_seconds()
-    if late < SHARES[Rung.HINT] * threshold:
+    if late < Rung.HINT.share * threshold:
         return Rung.GROUND
     # Open breakers forbid further requests to the same source.
-    rungs = (Rung.OTHER_SOURCE, Rung.FROZEN) if silence.is_held_back else tuple(SHARES)
+    rungs = (Rung.OTHER_SOURCE, Rung.FROZEN) if silence.is_held_back else RUNGS
     above = next((rung for rung in rungs if rung > silence.rung), None)
-    if above is None or late < SHARES[above] * threshold:
+    if above is None or late < above.share * threshold:
         return silence.rung
     on_rung = (now - silence.rung_at).total_seconds() if silence.rung_at else 0.0
-    dwell = SHARES[above] - SHARES[silence.rung] if silence.rung is not Rung.GROUND else 0.0
+    dwell = above.share - silence.rung.share if silence.rung is not Rung.GROUND else 0.0
     return silence.rung if on_rung < dwell * threshold else above

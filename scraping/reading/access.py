@@ -21,6 +21,8 @@ from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import (
     ERROR_RULES,
+    AuthExpired,
+    Blocked,
     Challenged,
     Drift,
     EgressRefused,
@@ -33,9 +35,22 @@ from scraping.errors import (
     Transient,
     error_for_status,
 )
+from scraping.reading.request_modes import MAX_REASON, RequestModes
 from scraping.reading.targets import Observer
 from scraping.reading.tokens import Tokens
-from scraping.readings import PAGE, Document, Endpoint, Reading, RefInfo, Request, Site, evidence_from, report_stage
+from scraping.readings import (
+    PAGE,
+    Document,
+    Endpoint,
+    Reading,
+    ReadMode,
+    RefInfo,
+    Request,
+    Site,
+    evidence_from,
+    report_stage,
+    reporting_wait,
+)
 from scraping.sources.parsing import asks_for_proof, is_challenge
 
 logger = logging.getLogger(__name__)
@@ -53,6 +68,11 @@ MAX_BYTES = 512 * 1024
 MAX_CACHED_URLS = 5000
 
 
+Ask = Callable[[Session, ReadMode], Awaitable[Reading]]
+Client = DirectClient | Session
+REQUEST_WAYS = ("direct", "in_page")  # configured modes that exclude learning
+
+
 class SourceAccess:
     """Lives on the loop thread."""
 
@@ -60,7 +80,9 @@ class SourceAccess:
         self.sessions = sessions
         self.tokens = tokens
         self._observer = observer
+        self.modes = RequestModes()
         self._robots = Robots()
+        self._learning: dict[str, asyncio.Lock] = {}  # by source
 
     async def visit(
         self,
@@ -112,17 +134,67 @@ class SourceAccess:
         `public`: the requests to make instead while there is no token. Documents that are ignored fail no read.
         """
 
-        async def ask(session: Session) -> Reading:
+        async def ask(session: Session, mode: ReadMode) -> Reading:
             if site.token_url:
-                found = await self.tokens.direct(session, ref, requests, public=public, timeout_factor=timeout_factor)
+                with_token = partial(self.tokens.request, session, ref, requests, public=public)
+                found = await with_token(mode=mode, timeout_factor=timeout_factor)
             else:
-                found = await session.direct(ref, requests, timeout_factor=timeout_factor)
+                found = await session.request(ref, requests, mode=mode, timeout_factor=timeout_factor)
             return replace(found, documents={n: one for n, one in found.documents.items() if not is_ignored(one)})
 
         urls = tuple(request.url for request in requests)
+        ask_as_learned = partial(self._ask_as_learned, ask=ask, required=required)
         return await self.read(
-            site, ask, urls=urls, required=required, timeout_factor=timeout_factor, uses_browser=False
+            site, ask_as_learned, urls=urls, required=required, timeout_factor=timeout_factor, is_visit=False
         )
+
+    async def _ask_as_learned(self, session: Session, *, ask: Ask, required: Collection[str]) -> Reading:
+        """Makes requests directly or in a page, as learned; learns from a refusal in a session that is not yet used.
+
+        A refusal in a session with accepted requests means something else: its time is over, or we ask too much.
+        """
+        site = session.site
+        if site.read_way in REQUEST_WAYS:
+            return await ask(session, ReadMode(site.read_way))
+        has_refused = site.key in self.modes.refusing
+        mode, is_trial = self.modes.next_mode(site.key) if has_refused else (ReadMode.DIRECT, False)
+        reading = await ask(session, mode)
+        error = error_in(reading, required)
+        if error is None:
+            session.accepted_modes.add(mode)
+            if has_refused:
+                self.modes.accepted(site.key, mode)
+            return replace(reading, reason=self.modes.reason(site.key) if mode is ReadMode.IN_PAGE else "")
+        if not is_refusal(error) or (mode in session.accepted_modes and not is_trial):
+            return reading
+        reason = f"{error.error_class.value}: {error}"[:MAX_REASON]
+        if mode is ReadMode.IN_PAGE:
+            self.modes.refused_in_all(site.key, session.session_id, reason=reason)
+            return reading
+        async with reporting_wait(self._learning.setdefault(site.key, asyncio.Lock())):
+            if self.modes.is_doubted(site.key, session.session_id):
+                return reading
+            if is_trial or self.modes.learned(site.key) is None:
+                return await self._in_page_instead(session, ask, required, reading, reason)
+        return (await self._ask_as_learned(session, ask=ask, required=required)).with_costs_of(reading)
+
+    async def _in_page_instead(
+        self, session: Session, ask: Ask, required: Collection[str], refused: Reading, reason: str
+    ) -> Reading:
+        """Repeats directly refused requests in a page, and learns which mode the source accepts."""
+        key = session.site.key
+        try:
+            reading = await ask(session, ReadMode.IN_PAGE)
+        except ScrapingError:  # it teaches nothing about the source
+            return refused
+        error = error_in(reading, required)
+        if error is None:
+            session.accepted_modes.add(ReadMode.IN_PAGE)
+            self.modes.refused(key, accepted=ReadMode.IN_PAGE, reason=reason)
+            reading = replace(reading, reason=reason)
+        elif is_refusal(error):
+            self.modes.refused_in_all(key, session.session_id, reason=reason)
+        return reading.with_costs_of(refused)
 
     async def read(
         self,
@@ -132,15 +204,15 @@ class SourceAccess:
         urls: tuple[str, ...],
         required: Collection[str] = (),
         timeout_factor: float = 1.0,
-        uses_browser: bool = True,
+        is_visit: bool = True,
     ) -> Reading:
         """Reads through the source's session. Replaces a lost or hung browser; drops a session that is refused.
 
         `urls`: the requests to be checked against the site's robots.txt. `timeout_factor` above 1: a read through the
         same session timed out before; if it does so again, the session is dropped.
         """
-        session = await self.sessions.get(site, is_visit=uses_browser)
-        await self._robots.check(session.client, site, *urls)
+        session = await self.sessions.get(site, is_visit=is_visit)
+        await self._robots.check(session, site, *urls)
         report_stage("BROWSER_READY")
         try:
             reading = await read(session)
@@ -157,7 +229,7 @@ class SourceAccess:
             self.sessions.host.report_lost(session.generation, str(error))
             raise
         except ReadTimeout as error:
-            if uses_browser and not await self.sessions.host.probe():
+            if (is_visit or session.request_page.page is not None) and not await self.sessions.host.probe():
                 raise ResourceLost("the browser hung and is being replaced") from None
             if timeout_factor > 1:
                 self.sessions.drop(session, cause=error)
@@ -218,6 +290,22 @@ def error_for(document: Document) -> ScrapingError | None:
     )
 
 
+def error_in(reading: Reading, required: Collection[str]) -> ScrapingError | None:
+    """Returns the error that the page or a required endpoint has, or a challenge in its place; None: all are good."""
+    for name, document in reading.documents.items():
+        if name == PAGE or name in required:
+            if (error := error_for(document)) is not None:
+                return error
+            if name != PAGE and document.content_type.startswith("text/html") and is_challenge(document.text()):
+                return Challenged(f"{name} answered with a bot challenge", url=document.url)
+    return None
+
+
+def is_refusal(error: ScrapingError) -> bool:
+    """Returns whether the source refuses us, other than for asking too often."""
+    return isinstance(error, AuthExpired | Blocked) and error.http_status != TOO_MANY_REQUESTS
+
+
 @dataclass
 class RobotsFile:
     """The robots.txt of an origin. Where the site has none, everything is allowed."""
@@ -237,7 +325,7 @@ class Robots:
         self._clock = clock
         self._files: dict[str, RobotsFile] = {}
 
-    async def check(self, client: DirectClient, site: Site, *urls: str) -> None:
+    async def check(self, client: Client, site: Site, *urls: str) -> None:
         """Raises RobotsRefused for a forbidden address, Transient while robots.txt can't be fetched."""
         if site.robots_policy == "ignore":
             return
@@ -254,7 +342,7 @@ class Robots:
             elif not file.allows(url):
                 _refuse(file, site, url)
 
-    async def _fetch(self, file: RobotsFile, client: DirectClient, site: Site, origin: str) -> None:
+    async def _fetch(self, file: RobotsFile, client: Client, site: Site, origin: str) -> None:
         request = Request("robots", f"{origin}/robots.txt")
         try:
             document = await client.fetch(request, seconds=FETCH_SECONDS, may_be_empty=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from cachetools import LRUCache
 
 from scraping.payloads import Payload, Sport, Status
-from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
+from scraping.readings import Document, Endpoint, Reading, RefInfo, Request
 
 MAX_MATCHES = 500
 REFERER = "referer"
@@ -83,7 +83,7 @@ def derive_requests(
 
 
 class PayloadCache:
-    """The payload of each match's last direct answers; the same answers are not parsed again.
+    """The payload of each match's last requested answers; the same answers are not parsed again.
 
     Parsing the list of balls of a long match takes a tenth of a second, and most polls return the same list. Only
     cricket: the payload of a football match depends on the time as well, since its answers state when the half began
@@ -98,7 +98,7 @@ class PayloadCache:
         """Returns the payload of the same answers with the time of this reading; None for other answers."""
         with self._lock:
             cached = self._payloads.get(ref_id)
-        if cached is None or reading.mode is not ReadMode.DIRECT or cached[0] != _digest(reading):
+        if cached is None or not reading.mode.is_requested or cached[0] != _digest(reading):
             return None
         return cached[1].model_copy(update={"captured_at": reading.captured_at})
 
@@ -107,7 +107,7 @@ class PayloadCache:
         is_timeless = state.sport is Sport.CRICKET and state.status is Status.LIVE and not payload.is_partial_state
         with self._lock:
             self._payloads.pop(ref_id, None)
-        if not is_timeless or reading.mode is not ReadMode.DIRECT:
+        if not is_timeless or not reading.mode.is_requested:
             return
         digest = _digest(reading)
         with self._lock:

@@ -25,7 +25,6 @@ PAGE_SECONDS = 600.0  # then the page itself is fetched again, for facts that th
 QUIET_PAGE_SECONDS = 90.0
 NEEDED_PAGE_SECONDS = 15.0  # at the earliest, where the adapter needs a newer page
 PAGE_TYPES = "text/html,application/xhtml+xml"
-REFUSED_SECONDS = 60.0  # a source that refused the adapter's own requests is visited for this long
 VISITS_AT_ONCE = 6  # per worker: a page being loaded keeps a core busy
 # Errors after which a visit is tried. Only the page itself can say that a match is gone.
 FALLS_BACK = (AuthExpired, Blocked, Drift, Gone)
@@ -40,7 +39,6 @@ class ReadModes:
         self._access = access
         self._clock = clock
         self._underivable: set[int] = set()
-        self._refused_at: dict[str, float] = {}
         self._first_visits: dict[str, asyncio.Lock] = {}  # by source
         self._visit_slots = asyncio.Semaphore(VISITS_AT_ONCE)
 
@@ -54,10 +52,10 @@ class ReadModes:
             return ReadPlan("the source is always visited")
         if adapter.layout is not None and (site.read_way == "attached" or adapter.prefers_attached):
             return ReadPlan(is_attached=True)
+        modes = self._access.modes
+        if target.visits_from is None and site.key in modes.refusing and modes.is_visited_only(site.key):
+            return ReadPlan("the source refuses requests")
         if requests := adapter.requests(target.ref, site.base_url):
-            refused_at = self._refused_at.get(site.key)
-            if refused_at is not None and self._clock() - refused_at < REFUSED_SECONDS and target.visits_from is None:
-                return ReadPlan("the source refused requests without a page")
             return ReadPlan(requests=requests)
         if not self._access.sessions.is_warm(site.key):
             return ReadPlan("there is no session at the source", can_wait=True)
@@ -110,8 +108,6 @@ class ReadModes:
             raise error
         if target.visits_from is not None:  # the cached requests may work again before a visit is allowed
             raise over_budget(target.visits_from, target.site, str(error)) from error
-        if isinstance(error, Blocked | AuthExpired):
-            self._refused_at[target.site.key] = self._clock()
         if self.visits.get(target.ref_id) is None:
             self._underivable.add(target.ref_id)
         self.visits.forget(target.ref_id)
@@ -203,7 +199,7 @@ class ReadModes:
                 site,
                 ref,
                 target.adapter.endpoints(ref),
-                parse=None if site.token_url else target.adapter.parse,
+                parse=target.adapter.parse,
                 is_suspect=target.is_suspect,
                 timeout_factor=target.timeout_factor,
             )

@@ -23,6 +23,7 @@ from scraping.payloads import Payload
 from scraping.reading.access import TOO_MANY_REQUESTS, SourceAccess, required_names
 from scraping.reading.caches import PayloadCache
 from scraping.reading.read_modes import FALLS_BACK, ReadModes, over_budget
+from scraping.reading.request_modes import RequestModes
 from scraping.reading.targets import BatchResult, Observer, ReadPlan, RunOnLoop, Target
 from scraping.reading.tokens import Tokens
 from scraping.readings import PAGE, Reading, ReadMode, RefInfo, Request, Site, evidence_from, note_content
@@ -71,6 +72,10 @@ class Reader:
     def renderer_pids(self) -> dict[str, int]:
         """Returns the renderer's process of each page that stays open, by match."""
         return self._modes.open_pages.renderer_pids()
+
+    @property
+    def request_modes(self) -> RequestModes:
+        return self._access.modes
 
     def scorecard(self, target: Target) -> tuple[Reading, Payload]:
         """Reads the current state of a match. If another mode fails, visits the page within the same attempt."""

@@ -13,11 +13,12 @@ from dataclasses import replace
 from functools import partial
 
 import orjson
+from yarl import URL
 
 from scraping.browser.session import Session
 from scraping.errors import Blocked, NoToken, Transient
 from scraping.reading.token_cache import FetchedToken, MissingToken, TokenCache, parse_answer
-from scraping.readings import PAGE, Document, Reading, RefInfo, Request
+from scraping.readings import PAGE, Document, Reading, ReadMode, RefInfo, Request
 
 HEADER = "authorization"
 TOKEN = "token"  # noqa: S105 - the name of a document
@@ -42,18 +43,19 @@ class Tokens:
         self._clock = clock
         self._chance = chance
 
-    async def direct(
+    async def request(
         self,
         session: Session,
         ref: RefInfo,
         requests: tuple[Request, ...],
         *,
         public: tuple[Request, ...] = (),
+        mode: ReadMode = ReadMode.DIRECT,
         timeout_factor: float = 1.0,
     ) -> Reading:
         """Makes the requests with the source's token. `public`: those to make instead while there is none."""
-        ask = partial(session.direct, ref, timeout_factor=timeout_factor)
-        key, fetch = session.site.key, partial(self._fetch, session)
+        ask = partial(session.request, ref, mode=mode, timeout_factor=timeout_factor)
+        key, fetch = session.site.key, partial(self._fetch, session, mode)
         if key not in self.caches:
             self.caches[key] = TokenCache(key, clock=self._clock, chance=self._chance)
         cache = self.caches[key]
@@ -77,14 +79,16 @@ class Tokens:
         found = (one.missing(requested_within_seconds=REQUESTED_WITHIN_SECONDS) for one in list(self.caches.values()))
         return [one for one in found if one is not None]
 
-    async def _fetch(self, session: Session) -> FetchedToken:
+    async def _fetch(self, session: Session, mode: ReadMode) -> FetchedToken:
         """Requests a token from the source's service. Errors contain nothing of what was sent or received."""
         site = session.site
+        if URL(site.token_url).origin() != URL(site.base_url).origin():  # a page may request only what CORS allows
+            mode = ReadMode.DIRECT
         credential = self._credentials.get(site.key)
         body = orjson.dumps({"api_key": credential} if credential else {})
         headers = {"content-type": "application/json", "accept": "application/json"}
         request = Request(TOKEN, site.token_url, "POST", body, headers)
-        reading = await session.direct(RefInfo("", site.token_url), (request,))
+        reading = await session.request(RefInfo("", site.token_url), (request,), mode=mode)
         document = reading.documents[TOKEN]
         if document.status in REFUSALS:
             what = "refuses the credential" if credential else "wants a credential and SOURCE_CREDENTIALS has none"

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from scraping.matches import poll_times
-from scraping.models import Match, MatchRef, OrderKind, Scraper, Source, WorkerOrder
+from scraping.models import CommandKind, Match, MatchRef, Scraper, Source, WorkerCommand
 from scraping.models.source import PUSHED
 from scraping.policies.ladder import Rung
 from scraping.recovery import worker_commands
@@ -21,7 +21,7 @@ from scraping.recovery.silent_matches import read_at_once, watched_refs
 ACTOR = "the scheduler"
 # However many matches are silent, a source's session is changed and a worker's browser replaced at most once in these
 # shares of the staleness threshold.
-AGAIN_SHARES = {OrderKind.FRESH_SESSION: 0.2, OrderKind.RECYCLE_BROWSER: 1.0}
+AGAIN_SHARES = {CommandKind.FRESH_SESSION: 0.2, CommandKind.RECYCLE_BROWSER: 1.0}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def take_step(match: Match, rung: Rung, context: StepContext) -> StepResult:
     """Takes the step, and has the match read at once; where a worker was commanded, when the command has ended."""
     refs = watched_refs(match)
     done = _take_step(match, refs, rung, context)
-    if not done.detail.get("orders"):
+    if not done.detail.get("commands"):
         read_at_once(refs, context.now)
     return done
 
@@ -64,15 +64,15 @@ def _change_session(refs: Sequence[MatchRef], context: StepContext) -> StepResul
     """Starts the match over with a visit in a fresh session. Other matches keep their state."""
     keys = sorted({ref.source.key for ref in refs})
     given = [
-        order
+        command
         for worker_id in context.workers
         for key in keys
-        if (order := _order(OrderKind.FRESH_SESSION, worker_id, key, f"a match at {key} is silent", context))
+        if (command := _command(CommandKind.FRESH_SESSION, worker_id, key, f"a match at {key} is silent", context))
     ]
     MatchRef.objects.filter(pk__in=[ref.pk for ref in refs]).update(
         read_mode="", read_mode_reason="silent: starting over", read_mode_since=context.now
     )
-    return StepResult(f"it is visited in a fresh session at {' and '.join(keys)}", {"orders": given, "sources": keys})
+    return StepResult(f"it is visited in a fresh session at {' and '.join(keys)}", {"commands": given, "sources": keys})
 
 
 def _change_browser(match: Match, refs: Sequence[MatchRef], context: StepContext) -> StepResult:
@@ -81,24 +81,24 @@ def _change_browser(match: Match, refs: Sequence[MatchRef], context: StepContext
     reading = set(scrapers.values_list("worker_id", flat=True)) & set(context.workers)
     wanted = sorted(reading or context.workers)
     given = [
-        order
+        command
         for worker_id in wanted
-        if (order := _order(OrderKind.RECYCLE_BROWSER, worker_id, "", f"{match} is silent", context))
+        if (command := _command(CommandKind.RECYCLE_BROWSER, worker_id, "", f"{match} is silent", context))
     ]
     summary = "its browser is replaced" if given else "its browser was replaced just now"
-    return StepResult(summary, {"orders": given, "workers": wanted})
+    return StepResult(summary, {"commands": given, "workers": wanted})
 
 
-def _order(kind: OrderKind, worker_id: str, source_key: str, reason: str, context: StepContext) -> int | None:
-    """Commands a worker and returns the order's id; None if it was commanded the same a short time ago."""
+def _command(kind: CommandKind, worker_id: str, source_key: str, reason: str, context: StepContext) -> int | None:
+    """Commands a worker and returns the id of the command; None if it was commanded the same a short time ago."""
     since = context.now - timedelta(seconds=AGAIN_SHARES[kind] * context.threshold_seconds)
-    given = WorkerOrder.objects.filter(kind=kind, worker_id=worker_id, source_key=source_key, actor=ACTOR)
+    given = WorkerCommand.objects.filter(kind=kind, worker_id=worker_id, source_key=source_key, actor=ACTOR)
     if given.filter(asked_at__gt=since).exists():
         return None
-    order = worker_commands.issue(
+    command = worker_commands.issue(
         kind, worker_id=worker_id, source_key=source_key, reason=reason, actor=ACTOR, now=context.now
     )
-    return order.pk if order else None
+    return command.pk if command else None
 
 
 def _call_in_others(match: Match, now: datetime) -> StepResult:

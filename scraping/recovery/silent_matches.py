@@ -15,7 +15,7 @@ from scraping import journal
 from scraping.matches import poll_times
 from scraping.models import OPEN_STATES, BreakerState, Importance, Match, MatchLifecycle, MatchRef, ScrapeTask
 from scraping.payloads import Resource, Status
-from scraping.policies.ladder import IMPORTANT_SHARE, SHARES, Rung, Silence
+from scraping.policies.ladder import IMPORTANT_SHARE, Rung, Silence
 
 WATCHED = (MatchLifecycle.DISCOVERED, MatchLifecycle.ACTIVE)
 MAX_MATCHES = 1000
@@ -23,7 +23,7 @@ MAX_MATCHES = 1000
 
 def silent_matches(now: datetime, threshold: float) -> list[Match]:
     """Returns the matches on the ladder and those that may have to enter it. Usually there are none."""
-    shortest = timedelta(seconds=SHARES[Rung.HINT] * IMPORTANT_SHARE * threshold)
+    shortest = timedelta(seconds=Rung.HINT.share * IMPORTANT_SHARE * threshold)
     is_quiet = Q(last_scraper_update__lt=now - shortest) | Q(last_scraper_update=None, created_at__lt=now - shortest)
     watched = MatchRef.objects.filter(match=OuterRef("pk"), is_watched=True, source__is_enabled=True)
     is_watched = Q(Exists(watched), status=Status.LIVE, lifecycle__in=WATCHED, merged_into=None)

@@ -22,7 +22,7 @@ from scraping.models import (
     MatchLifecycle,
     MatchRef,
     ScrapeTask,
-    WorkerOrder,
+    WorkerCommand,
 )
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def shift_times(by_seconds: float, *, now: datetime) -> int:
                 (matches, ("last_scraper_update", "silence_rung_at", "silent_since", "frozen_at", "pause_until")),
                 (refs, ("next_poll_at", "captured_at", "slowed_until", "called_in_at")),
                 (Breaker.objects.exclude(state=BreakerState.CLOSED), ("open_until",)),
-                (WorkerOrder.objects.all(), ("asked_at",)),
+                (WorkerCommand.objects.all(), ("asked_at",)),
                 (Lease.objects.all(), ("expires_at",)),
             )
             for column in columns

@@ -36,14 +36,16 @@ from scraping.models import (
     TaskState,
     TaskTransition,
     Worker,
-    WorkerOrder,
+    WorkerCommand,
 )
+from scraping.models.snapshot import KEPT_HOURS
 from scraping.stats import traffic
 from victoryline.lib.retention import Rule, aged, files, rows
 from victoryline.lib.retention import prune as prune_by
 
 EVIDENCE_DAYS = 7
 SUBMISSIONS_DAYS = 7  # bodies of POST /cricket-data, and their idempotency keys
+MATCH_LOG_DAYS = 90
 MATCHES_AT_ONCE = 20  # with all rows that belong to them
 
 
@@ -73,7 +75,7 @@ def often() -> tuple[Rule, ...]:
         aged(
             *("snapshots", Snapshot, "created_at", "{}, and the newest of each match"),
             where=Q(sequence__lt=F("match__sequence")),  # the next one is compared with the newest
-            hours=config.keep_snapshots_hours,
+            hours=KEPT_HOURS,
         ),
         aged("errors", ScrapeError, "timestamp", before=_delete_evidence, is_bare=True, days=errors),
         aged("evidence", Evidence, "created_at", batch=evidence.MOST_REMOVED_AT_ONCE, days=EVIDENCE_DAYS),
@@ -108,7 +110,7 @@ def seldom() -> tuple[Rule, ...]:
             step=lambda now: traffic.fold_old_days(now=now),
         ),
         aged("workers", Worker, "heartbeat_at", "{} after the last heartbeat", days=1),
-        aged("worker-orders", WorkerOrder, "asked_at", days=7),
+        aged("worker-commands", WorkerCommand, "asked_at", days=7),
         rows(
             *("breakers", "as long as their match or source"),
             lambda _: Breaker.objects.filter(ref__isnull=True, source__isnull=True),
@@ -121,7 +123,7 @@ def seldom() -> tuple[Rule, ...]:
         ),
         # Also those that were never processed: a score that old is of no use.
         aged("submissions", Submission, "created_at", days=SUBMISSIONS_DAYS),
-        aged(*("match-logs", MatchArchive, "created_at"), batch=MATCHES_AT_ONCE, days=config.match_log_retention_days),
+        aged(*("match-logs", MatchArchive, "created_at"), batch=MATCHES_AT_ONCE, days=MATCH_LOG_DAYS),
         Rule(
             *("matches", f"{config.keep_matches_days} days after their end, with their events"),
             outstanding=lambda now: _old_matches(now).count(),

@@ -31,6 +31,8 @@ def reading_problem(adapter: Adapter, read_way: str, selectors: object) -> str:
     layouts = [layout for layout in (adapter.layout, adapter.list_layout) if layout is not None]
     if read_way == "attached" and adapter.layout is None:
         return f"{adapter.key} is not read by selectors, so its pages cannot stay open to be asked (read_way)"
+    if read_way in ("direct", "in_page") and adapter.prefers_attached:
+        return f"{adapter.key} has no endpoints that could be requested (read_way)"
     problem = selector_problem(selectors, layouts)
     return f"selectors: {problem}" if problem else ""
 

@@ -21,7 +21,7 @@ _CODE_TOKEN = re.compile(r"(\d{1,2})?(wd|nb|lb|pen|b|w|\^\d)(\d{1,2})?|(\d{1,2})
 _CODE_KINDS = (("w", "wicket"), ("^", "wicket"), ("wd", "wide"), ("nb", "no_ball"), ("lb", "leg_bye"), ("b", "bye"))
 KIND_BY_RUNS = {0: "dot", 4: "four", 6: "six"}
 UNNAMED_WICKET = "another wicket fell with this ball; the source names one"
-_AFTER_THE_BALL = re.compile(r"timed[ -]out|retired", re.IGNORECASE)
+AFTER_THE_BALL = re.compile(r"timed[ -]out|retired", re.IGNORECASE)
 Fallen = Mapping[tuple[int, int], tuple[str, str]]  # player and manner by innings and number of the wicket
 NONE_FALLEN: Fallen = {}
 OTHER_SIDE: dict[Side, Side] = {"team_a": "team_b", "team_b": "team_a"}
@@ -211,7 +211,7 @@ def _all_wickets(named: Event, count: int, fallen: Fallen) -> list[Event]:
     if count == 0 and player and by_name.get(last - 1) == player:
         first = last - 1  # the ball before is not on the list; the fall of wickets shows that two fell
     stated = (number for number in range(first, last + 1) if player and by_name.get(number) == player)
-    is_last = _AFTER_THE_BALL.search(str(named.detail.get("text")))
+    is_last = AFTER_THE_BALL.search(str(named.detail.get("text")))
     own = next(stated, last if is_last else first)
     others = [number for number in range(first, last + 1) if number != own]
     wickets = [_numbered(named, innings, own)]

@@ -1,15 +1,16 @@
 """Parsing helpers that all adapters share.
 
 Getters for JSON of unknown quality: each returns a value of the expected type or nothing, and never raises.
-Strict response schemas: a missing field or a field of another type is a SchemaBreak that names its path; unknown fields
-are ignored; an unknown *value* in a field that we rely on is counted with `note_unrecognized`.
+Strict response schemas: a part that does not match is left out and noted (broken_parts), or is a SchemaBreak that
+names its path where the reading is worth nothing without it; unknown fields are ignored; an unknown *value* in a field
+that we rely on is counted with `note_unrecognized`.
 Bot challenges and errors that arrive with status 200.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, date, datetime
@@ -19,7 +20,7 @@ from typing import Any, TypeVar, cast
 from urllib.parse import urljoin
 
 import orjson
-from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from scraping.errors import (
     Challenged,
@@ -30,13 +31,17 @@ from scraping.errors import (
     ScrapingError,
     error_for_status,
 )
-from scraping.payloads import DiscoveredMatch, Innings, UnrecognizedValue
+from scraping.payloads import BrokenPart, DiscoveredMatch, Innings, Parsed, UnrecognizedValue
 from scraping.readings import Document, Reading
+from scraping.sources import broken_parts
+from scraping.sources.broken_parts import NeededPartError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TAG = re.compile(r"<[^>]*>")
 _SPACE = re.compile(r"\s+")
-_NEXT_DATA = re.compile(r"""<script\b[^>]*\bid=["']__NEXT_DATA__["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
+_NEXT_DATA = re.compile(
+    r"""<script\b[^>]*\bid=["']?__NEXT_DATA__(?=["'\s>])[^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE
+)
 EVIDENCE_CHARACTERS = 20_000
 _EARLIEST, _LATEST = 0, 253_402_300_799  # 1970 to 9999, in seconds
 
@@ -130,42 +135,38 @@ MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 _validator: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=None)(TypeAdapter)
 
 
-def validated(kind: type[T], data: Any, *, schema: str, url: str = "", path: str = "") -> T:
-    """Returns a validated response, or the part of one at `path`; raises SchemaBreak that names each invalid field.
+def validated(
+    kind: type[T], data: Any, *, schema: str, url: str = "", path: str = "", needed: Collection[str] = ()
+) -> T:
+    """Returns a validated response, or the part of one at `path`, without the parts that cannot be read (broken_parts).
 
-    Example: `sofascore.event.v1: event.status.type (missing)`.
+    Raises SchemaBreak that names the invalid fields where a required field of the whole, or one of the fields `needed`,
+    is invalid. Example: `sofascore.event.v1: event.status.type (field required)`.
     """
     if data is None and path:
         raise SchemaBreak(f"{schema}: {path} (field required)", url=url, selector=path)
+    validate = _validator(kind).validate_python
     try:
-        return cast("T", _validator(kind).validate_python(data))
+        return cast("T", validate(data))
     except ValidationError as error:
-        places = [((path, *one["loc"]) if path else one["loc"], one["msg"]) for one in error.errors()[:5]]
-        broken = [f"{path_of(place)} ({message.lower()})" for place, message in places]
+        try:
+            return cast("T", broken_parts.read_without(validate, data, error, needed=needed, path=path))
+        except NeededPartError as broken:
+            places = [((path, *place) if path else place, said) for place, said in broken.invalid[:5]]
+        message = f"{schema}: {'; '.join(f'{path_of(place)} ({said.lower()})' for place, said in places)}"
         paths = ", ".join(path_of(place) for place, _ in places)
-        message = f"{schema}: {'; '.join(broken)}"
         raise SchemaBreak(message, url=url, evidence=str(data)[:2000], selector=paths) from error
 
 
-def readable_rows(kind: type[T], path: str) -> BeforeValidator:
-    """Declares a list in which a row that cannot be read costs that row only; it is noted as `path[]`."""
-
-    def readable(listed: Any) -> Any:
-        found = []
-        for row in listed if isinstance(listed, list) else ():
-            try:
-                found.append(_validator(kind).validate_python(row))
-            except ValidationError as error:
-                first = error.errors()[0]
-                note_unrecognized(f"{path}[]", f"{path_of(first['loc'])} ({first['msg'].lower()})")
-        return found if isinstance(listed, list) else listed
-
-    return BeforeValidator(readable)
-
-
-def has_noted(path: str) -> bool:
-    """Returns whether a value at this path has been noted in the current reading."""
-    return any(one.path == path for one in _unrecognized.get() or ())
+def readable(
+    kind: type[T], data: Any, *, schema: str, url: str = "", path: str = "", needed: Collection[str] = ()
+) -> T | None:
+    """Returns a validated part that a reading can do without; None where it cannot be read, which is noted."""
+    try:
+        return validated(kind, data, schema=schema, url=url, path=path, needed=needed)
+    except SchemaBreak as error:
+        broken_parts.note(path or schema, str(error).removeprefix(f"{schema}: "))
+        return None
 
 
 def path_of(location: tuple[int | str, ...]) -> str:
@@ -191,7 +192,8 @@ def parses(method: MethodT) -> MethodT:
         unknown: list[UnrecognizedValue] = []
         token = _unrecognized.set(unknown)
         try:
-            result = method(adapter, reading, *args)
+            with broken_parts.noting() as broken:
+                result = method(adapter, reading, *args)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or error.title
@@ -199,13 +201,20 @@ def parses(method: MethodT) -> MethodT:
             raise PayloadRejected(f"{error.title}: {where} is {shown}: {first['msg']}", url=reading.ref.url) from error
         finally:
             _unrecognized.reset(token)
-        if unknown and isinstance(result, BaseModel):
-            return result.model_copy(update={"unknown": tuple(unknown)})
-        for one in unknown:  # a list of matches has no field for them
-            note_unrecognized(one.path, one.value)
+        if isinstance(result, Parsed):
+            return _with_notes(result, unknown, broken)
+        for path, value in [(one.path, one.value) for one in unknown] + [(one.path, one.expected) for one in broken]:
+            note_unrecognized(path, value)  # a list of matches has no field for them
         return result
 
     return cast("MethodT", wrapped)
+
+
+def _with_notes(parsed: Parsed, unknown: Sequence[UnrecognizedValue], broken: Sequence[BrokenPart]) -> Parsed:
+    if not unknown and not broken:
+        return parsed
+    integrity = parsed.integrity.model_copy(update={"broken_parts": tuple(broken)})
+    return parsed.model_copy(update={"unknown": tuple(unknown), "integrity": integrity})
 
 
 @contextmanager

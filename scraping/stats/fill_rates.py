@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 from django.db.models import QuerySet, Sum
-from django.db.models.functions import TruncHour
 
 from scraping.models import FieldFill, MatchRef, Source
 from scraping.payloads import BREAKS, MatchState, Payload, Sport, Status
@@ -140,27 +139,12 @@ class FallenField:
         return f"{self.source.name} fills {self.name} in {now} of its readings; {then}"
 
 
-def usual_and_present(policy: DriftPolicy, *, now: datetime) -> tuple[dict[FieldKey, Fill], dict[FieldKey, Fill]]:
-    """Returns the fill rates of the hours before the window, and of the window."""
-    since = window_start(now, policy.window_minutes)
-    oldest = since - timedelta(hours=policy.baseline_hours)
-    usual = _sums(FieldFill.objects.filter(starts_at__gte=oldest, starts_at__lt=since))
-    return usual, _sums(FieldFill.objects.filter(starts_at__gte=since, starts_at__lte=now))
-
-
-def by_hour(*, since: datetime) -> dict[FieldKey, dict[datetime, Fill]]:
-    """Returns the fill rates by hour, for the admin."""
-    rows = FieldFill.objects.filter(starts_at__gte=since).annotate(hour=TruncHour("starts_at", tzinfo=UTC)).order_by()
-    sums = rows.values_list("source_id", "payload_schema", "field", "hour").annotate(Sum("seen"), Sum("filled"))
-    found: dict[FieldKey, dict[datetime, Fill]] = defaultdict(dict)
-    for source_id, schema, field, hour, seen, filled in sums:
-        found[source_id, schema, field][hour] = Fill(seen, filled)
-    return found
-
-
 def fallen_fields(policy: DriftPolicy, *, now: datetime) -> list[FallenField]:
     """Returns the fields that are filled less often than in the hours before, in matches of the same stage."""
-    of_baseline, of_window = usual_and_present(policy, now=now)
+    since = window_start(now, policy.window_minutes)
+    oldest = since - timedelta(hours=policy.baseline_hours)
+    of_baseline = _sums(FieldFill.objects.filter(starts_at__gte=oldest, starts_at__lt=since))
+    of_window = _sums(FieldFill.objects.filter(starts_at__gte=since, starts_at__lte=now))
     sources = Source.objects.defer("metadata").in_bulk({key[0] for key in of_window})
     return [
         FallenField(sources[source_id], schema, field, of_baseline[source_id, schema, field], window)

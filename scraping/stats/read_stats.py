@@ -33,7 +33,7 @@ from victoryline.lib.bulk_sql import Sums, add_up, bucket_start, count
 DETAILS_SECONDS = 30.0  # drift covers a quarter of an hour: its many small rows are not written at every heartbeat
 SHOWN_SECONDS = 600.0  # then the match is over, or read by another worker
 MAX_MATCHES = 2000
-DIRECT = "direct"  # the type of a request that no page made
+COUNTED_MODES = (ReadMode.VISIT, ReadMode.DIRECT, ReadMode.ATTACHED, ReadMode.IN_PAGE)
 MAX_UNKNOWN = 500  # different values between two writes, of a source that invents values
 MAX_UNKNOWN_ROWS = 2000  # per source
 UNKNOWN_COLUMNS = ("source_id", "payload_schema", "path", "value")
@@ -88,10 +88,11 @@ class Cost(NamedTuple):
     visits: int = 0
     direct_reads: int = 0
     attached_reads: int = 0
+    in_page_reads: int = 0
 
     @classmethod
     def of(cls, reading: Reading) -> Cost:
-        modes = (int(reading.mode is mode) for mode in (ReadMode.VISIT, ReadMode.DIRECT, ReadMode.ATTACHED))
+        modes = (int(reading.mode is mode) for mode in COUNTED_MODES)
         return cls(reading.bytes_in, reading.requests_made, reading.requests_blocked, *modes)
 
 
@@ -121,8 +122,8 @@ class ReadStats:
         """Counts the cost of a reading of the source (by its key)."""
         with self._lock:
             count(self._days, {(source, reading.captured_at.date()): Cost.of(reading)})
-        if reading.mode is ReadMode.DIRECT:
-            _requests_total.labels(DIRECT).inc(reading.requests_made)
+        if reading.mode.is_requested:
+            _requests_total.labels(reading.mode.value).inc(reading.requests_made)
             return
         for kind, number in reading.requests_by_type.items():
             _requests_total.labels(kind).inc(number)
@@ -146,9 +147,12 @@ class ReadStats:
         null_rates.put(f"{source}_{payload.source_event_id}", integrity.null_field_rate)
 
     def unknown(self, source: str, read: Parsed) -> None:
+        """Counts the unknown values of a reading, and its parts that could not be read."""
+        values = [(one.path, one.value) for one in read.unknown]
+        broken = [(one.path, one.expected) for one in read.integrity.broken_parts]
         with self._lock:
-            for one in read.unknown:
-                key = source, read.payload_schema, one.path, one.value
+            for path, value in values + broken:
+                key = source, read.payload_schema, path, value
                 if key in self._unknown or len(self._unknown) < MAX_UNKNOWN:
                     count(self._unknown, {key: (1,)})
 

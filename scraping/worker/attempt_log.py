@@ -13,9 +13,8 @@ from typing import Any
 
 from structlog.contextvars import get_contextvars
 
-from scraping.errors import ERROR_RULES, ScrapingError
 from scraping.journal import Claim
-from scraping.journal.error_log import ErrorReport, class_of, code_of, type_of
+from scraping.journal.error_log import ErrorReport
 from scraping.models import Stage
 from scraping.policies.retry import Complete, Dead, Decision, Retry, Skip
 from scraping.readings import AttemptFacts, attempt_facts, evidence_of
@@ -50,8 +49,7 @@ def succeeded(claim: Claim) -> None:
 
 def failed(claim: Claim, report: ErrorReport, decision: Decision, stage: Stage) -> None:
     """Writes the line of an attempt that failed, with everything that explains it."""
-    error, known = report.error, report.error if isinstance(report.error, ScrapingError) else None
-    rule, facts = ERROR_RULES[class_of(error)], attempt_facts.get() or AttemptFacts()
+    error, rule, facts = report.error, report.rule, attempt_facts.get() or AttemptFacts()
     facts.scraper_id = report.scraper_id
     match decision:
         case Retry(at=at):
@@ -64,25 +62,25 @@ def failed(claim: Claim, report: ErrorReport, decision: Decision, stage: Stage) 
             level, then = logging.ERROR, f"skipped. {rule.advice}"
     result = {
         "status": SKIPPED if isinstance(decision, Complete | Skip) else SOFT_FAIL if rule.is_soft else HARD_FAIL,
-        "error_type": code_of(error),
-        "http_status": known.http_status if known else None,
+        "error_type": report.error_code,
+        "http_status": report.http_status,
     }
     logger.log(
         level,
         "Reading %s failed (%s): %s; %s",
         report.where,
-        code_of(error),
+        report.error_code,
         error,
         then,
         exc_info=error if level >= logging.ERROR else None,
         extra={
             "action": "attempt_failed",
-            "error_class": class_of(error).value,
-            "error_type": type_of(error).value,
-            "error_code": code_of(error),
+            "error_class": report.error_class.value,
+            "error_type": rule.error_type.value,
+            "error_code": report.error_code,
             "error_message": str(error)[:500],
-            "url": clean_document(known.url if known and known.url else report.url),
-            "selector": known.selector if known else "",
+            "url": clean_document(report.failed_url),
+            "selector": report.known.selector if report.known else "",
             "requests": _requests(error),
             **_fields(claim, facts, stage, result),
         },

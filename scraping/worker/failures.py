@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import random
-import traceback
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,12 +23,11 @@ from scraping.errors import (
     SOURCE_FAULTS,
     EgressRefused,
     ErrorClass,
-    ScrapingError,
     StaleFence,
     StoreAway,
 )
 from scraping.journal import Claim, FailureNote, error_log, evidence
-from scraping.journal.error_log import class_of, code_of, storable, type_of
+from scraping.journal.error_log import ErrorReport, storable
 from scraping.matches import late_updates, lifecycle, poll_times, scrapers
 from scraping.models import Breaker, BreakerState, Match, MatchRef, Source, Stage, TaskState
 from scraping.payloads import Resource, Status
@@ -81,14 +79,12 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     source = Source.objects.get(pk=claim.source_id)
     refs = MatchRef.objects.select_related("match", "source__breaker")
     ref = refs.get(pk=claim.ref_id) if claim.ref_id else None
-    retry_after = error.retry_after_seconds if isinstance(error, ScrapingError) else None
-    is_live = ref is not None and ref.match.status == Status.LIVE
-    failure = Failure(
-        class_of(error), storable(str(error)), claim.attempt, claim.charged_attempts, retry_after, is_live
-    )
-    decision = decide(failure, engine.policies.retry_for(source), now, _chance)
-    note = _note(claim, error, engine, ref, now)
     report = _report(claim, error, source, ref, now)
+    retry_after = report.known.retry_after_seconds if report.known else None
+    is_live = ref is not None and ref.match.status == Status.LIVE
+    failure = Failure(report.error_class, report.message, claim.attempt, claim.charged_attempts, retry_after, is_live)
+    decision = decide(failure, engine.policies.retry_for(source), now, _chance)
+    note = _note(claim, report, engine)
     files = evidence.store(report, name=ref.key if ref else source.key, is_final=isinstance(decision, Dead))
     with transaction.atomic():
         journal.keep(claim)
@@ -98,7 +94,7 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
         else:
             Match.objects.select_for_update().get(pk=ref.match_id)
             ref = refs.get(pk=ref.pk)  # reloaded: another of its tasks may have succeeded meanwhile
-            is_source_lost = _is_source_lost(claim, error, ref, engine, now)
+            is_source_lost = _is_source_lost(claim, report, ref, engine)
             view = _update_breakers(claim, failure, ref, engine, now)
             decision = _count(ref, failure, decision, view=view, engine=engine, now=now)
             if not is_source_lost:
@@ -155,14 +151,14 @@ def _not_before(at: datetime, decision: Decision) -> Decision:
     return Retry(max(at, decision.at), decision.is_charged) if isinstance(decision, Retry) else decision
 
 
-def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engine, now: datetime) -> bool:
+def _is_source_lost(claim: Claim, report: ErrorReport, ref: MatchRef, engine: Engine) -> bool:
     """Opens the source's breaker after too many invalid readings of whichever match, and alerts (EC-1)."""
-    if class_of(error) is not ErrorClass.DRIFT or isinstance(error, EgressRefused):
+    if report.error_class is not ErrorClass.DRIFT or isinstance(report.error, EgressRefused):
         return False
-    drift, why = engine.policies.drift, storable(str(error))
+    drift, why = engine.policies.drift, report.message
     of_source: Breaker | None = getattr(ref.source, "breaker", None)
     was_closed = of_source is None or of_source.state == BreakerState.CLOSED
-    view = breakers.record_invalid_reading(claim.task_id, ref, why=why, policies=engine.policies, now=now)
+    view = breakers.record_invalid_reading(claim.task_id, ref, why=why, policies=engine.policies, now=report.now)
     if view.state != OPEN or not has_drifted(view, drift):
         return False
     failures = view.failure_count
@@ -183,7 +179,7 @@ def _is_source_lost(claim: Claim, error: Exception, ref: MatchRef, engine: Engin
                 "source": ref.source.key,
                 "failures": failures,
                 "url": ref.url,
-                "selector": error.selector if isinstance(error, ScrapingError) else "",
+                "selector": report.known.selector if report.known else "",
             },
         )
     source_lost.send_robust(sender=Source, source_id=ref.source_id, failures=failures, reason=why)
@@ -248,43 +244,40 @@ def _settle(claim: Claim, note: FailureNote, decision: Decision, *, ref: MatchRe
     journal.mark_dead(claim, note, reason=decision.reason, now=now)
 
 
-def _note(claim: Claim, error: Exception, engine: Engine, ref: MatchRef | None, now: datetime) -> FailureNote:
+def _note(claim: Claim, report: ErrorReport, engine: Engine) -> FailureNote:
     stage = engine.stage_of(claim)
     if stage in (Stage.NAVIGATING, Stage.INTERCEPTING) and any(
-        one.status < 400 for one in evidence_of(error).documents
+        one.status < 400 for one in evidence_of(report.error).documents
     ):
         stage = Stage.CAPTURED  # read but not parsed: the reader does both in one step
     document: dict[str, Any] = {
-        "error_class": class_of(error).value,
-        "error_type": type_of(error).value,
-        "error_code": code_of(error),
-        "message": storable(str(error), 2000),
+        "error_class": report.error_class.value,
+        "error_type": report.rule.error_type.value,
+        "error_code": report.error_code,
+        "message": report.message[:2000],
         "stage": stage.value,
         "attempt": claim.attempt,
-        "is_soft": ERROR_RULES[class_of(error)].is_soft,
+        "is_soft": report.rule.is_soft,
         "stretched": claim.was_stretched or claim.timeout_factor > 1,
     }
-    if isinstance(error, ScrapingError):
-        document |= {"http_status": error.http_status, "url": storable(error.url)}
-        if error.retry_after_seconds:
-            document["retry_after_until"] = now.timestamp() + error.retry_after_seconds
+    if report.known:
+        document |= {"http_status": report.http_status, "url": storable(report.known.url)}
+        if report.known.retry_after_seconds:
+            document["retry_after_until"] = report.now.timestamp() + report.known.retry_after_seconds
     else:
-        document["stack_trace"] = storable("".join(traceback.format_exception(error))[-4000:])
+        document["stack_trace"] = report.stack_trace[-4000:]
     return FailureNote(
-        error_class=class_of(error),
-        error_type=type_of(error).value,
-        reason=storable(str(error)) or type(error).__name__,
+        error_class=report.error_class,
+        reason=report.message or type(report.error).__name__,
         stage=stage,
         error=document,
-        match_id=ref.match_id if ref else None,
+        match_id=report.match_id,
     )
 
 
-def _report(
-    claim: Claim, error: Exception, source: Source, ref: MatchRef | None, now: datetime
-) -> error_log.ErrorReport:
+def _report(claim: Claim, error: Exception, source: Source, ref: MatchRef | None, now: datetime) -> ErrorReport:
     scraper = scrapers.active(ref) if ref else None
-    return error_log.ErrorReport(
+    return ErrorReport(
         source_id=source.pk,
         match_key=ref.key if ref else "",
         where=ref.key if ref else f"{source.key}'s list of matches",

@@ -32,7 +32,7 @@ from scraping.browser.sessions import Sessions
 from scraping.models import Worker
 from scraping.signals import browser_replaced
 from scraping.worker.engine import Engine
-from scraping.worker.upkeep import CommandRunner, SessionRows, TokenWatch
+from scraping.worker.upkeep import CommandRunner, RequestModeRows, SessionRows, TokenWatch
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.watchdog import Pulse, StallLimits, Watchdog
 
@@ -53,6 +53,7 @@ class Heartbeat(threading.Thread):
         memory: MemoryGuard | None = None,
         tokens: TokenWatch | None = None,
         commands: CommandRunner | None = None,
+        request_modes: RequestModeRows | None = None,
         renderers: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         super().__init__(name="heartbeat", daemon=True)
@@ -62,6 +63,7 @@ class Heartbeat(threading.Thread):
         self._memory = memory
         self._tokens = tokens
         self._commands = commands
+        self._request_modes = request_modes
         self._renderers = renderers  # process of each open page's renderer, by match
         self._session_rows = SessionRows(sessions, worker_id=engine.worker_id)
         self._every_seconds = every_seconds
@@ -115,6 +117,8 @@ class Heartbeat(threading.Thread):
         self._engine.read_stats.flush(now=now, is_last=is_last)
         self._session_rows.write(now=now, is_last=is_last)
         self._engine.traffic.refresh(now=now)
+        if self._request_modes is not None:
+            self._request_modes.sync()
         if self._tokens is not None and not is_last:
             self._tokens.check(now=now)
         if self._commands is not None and not is_last:

@@ -28,7 +28,7 @@ from scraping.recovery import breakers
 from scraping.sources import adapter_for
 from scraping.sources.base import Adapter, ListPlan
 from scraping.worker.engine import Engine, load_source
-from scraping.worker.list_notes import ListNotes
+from scraping.worker.left_out import LeftOut
 
 logger = logging.getLogger(__name__)
 
@@ -52,16 +52,15 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
         timeout_factor=claim.timeout_factor,
         visits_from=engine.traffic.visits_from(source.pk, timezone.now()),
     )
-    notes = ListNotes(claim, source, engine)
-    with notes.of(reading):
+    left_out = LeftOut(claim, source)
+    with left_out.rows_of(reading, engine):
         found = adapter.parse_list(reading, source.base_url)
-    fixtures, fixtures_at = _read_fixtures(source, adapter, engine, notes, now=timezone.now())
+    fixtures, fixtures_at = _read_fixtures(source, adapter, engine, left_out, now=timezone.now())
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
-    notes.store_evidence(now=now)
     with journal.finishing(claim, now=now):
         new = discovery.register(source, (*fixtures, *found), now=now, fixtures_at=fixtures_at)
-        notes.report()
+        left_out.report(now=now)
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     if new:
         logger.info("%d new matches at %s", new, source.key, extra={"action": "matches_discovered"})
@@ -97,7 +96,7 @@ def _read_list(source: Source, plan: ListPlan, engine: Engine) -> Reading:
 
 
 def _read_fixtures(
-    source: Source, adapter: Adapter, engine: Engine, notes: ListNotes, *, now: datetime
+    source: Source, adapter: Adapter, engine: Engine, left_out: LeftOut, *, now: datetime
 ) -> tuple[list[DiscoveredMatch], datetime | None]:
     """Reads the fixtures of the coming days if they are due. Returns them with the time for the source's row.
 
@@ -111,7 +110,7 @@ def _read_fixtures(
     failed = 0
     for day in (now.date() + timedelta(days=number) for number in range(FIXTURE_DAYS)):
         try:
-            found += _read_day(source, adapter, engine, notes, day=day, read=read)
+            found += _read_day(source, adapter, engine, left_out, day=day, read=read)
         except Gone:  # the source has no list for a day without matches
             continue
         except ScrapingError as error:
@@ -126,7 +125,13 @@ def _read_fixtures(
 
 
 def _read_day(
-    source: Source, adapter: Adapter, engine: Engine, notes: ListNotes, *, day: date, read: dict[PlanKey, list[Reading]]
+    source: Source,
+    adapter: Adapter,
+    engine: Engine,
+    left_out: LeftOut,
+    *,
+    day: date,
+    read: dict[PlanKey, list[Reading]],
 ) -> list[DiscoveredMatch]:
     """`read`: the lists of the days before. A source with one list for all days is read once."""
     plan = adapter.fixture_plan(source.base_url, day)
@@ -136,7 +141,7 @@ def _read_day(
         read[key] = _read_lists(source, adapter, plan, engine, day)
     found: list[DiscoveredMatch] = []
     for reading in read[key]:
-        with notes.of(reading):
+        with left_out.rows_of(reading, engine):
             found += adapter.parse_fixtures(reading, source.base_url, day)
     return found
 

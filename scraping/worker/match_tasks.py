@@ -23,6 +23,7 @@ from scraping.readings import Reading, Request, evidence_from, note_content, not
 from scraping.recovery import breakers
 from scraping.worker.attempt_log import SKIPPED
 from scraping.worker.engine import Engine, bind_match, load_target
+from scraping.worker.left_out import LeftOut
 from victoryline.lib.crash import crash_point
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ def scrape_full(claim: Claim, engine: Engine) -> None:
     while (
         len(payloads) < validate.CONFIRMING_READINGS
         and ref.payload
+        and not ref.has_overtaken(payloads[-1].captured_at)
         and goes_backwards(ref.payload, payloads[-1].normalized())
     ):
         payloads.append(read())
@@ -121,12 +123,13 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
     ref, target = load_target(claim, engine)
     adapter = target.adapter
     requests = adapter.lineup_requests(target.ref, target.site.base_url)
-    found = _read_extra(claim, engine, target, requests, adapter.parse_lineups)
+    found, left_out = _read_extra(claim, engine, target, requests, adapter.parse_lineups, ref=ref)
     now, refusal = timezone.now(), lineups.refusal_of(found, ref.match)
     state = TaskState.SKIPPED if refusal else TaskState.SUCCESS
     note_outcome(SKIPPED if refusal else "read")
     with journal.finishing(claim, now=now, to_state=state, reason=refusal):
         stored = lineups.store(found, ref_id=ref.pk, now=now)
+        left_out.report(now=now)
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     if stored.refusal:
         logger.info("Line-ups of %s: %s", ref.key, stored.refusal, extra={"action": "lineups_not_kept"})
@@ -139,17 +142,24 @@ def scrape_figures(claim: Claim, engine: Engine) -> None:
     ref, target = load_target(claim, engine)
     adapter = target.adapter
     requests = adapter.figure_requests(target.ref, target.site.base_url)
-    found = _read_extra(claim, engine, target, requests, adapter.parse_figures)
+    found, left_out = _read_extra(claim, engine, target, requests, adapter.parse_figures, ref=ref)
     now = timezone.now()
     with journal.finishing(claim, now=now):
         number = lineups.store_figures(found, ref_id=ref.pk)
+        left_out.report(now=now)
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     logger.info("%d figures of players of %s are new", number, ref.key, extra={"action": "figures_read"})
 
 
 def _read_extra(
-    claim: Claim, engine: Engine, target: Target, requests: tuple[Request, ...], parse: Callable[[Reading], Found]
-) -> Found:
+    claim: Claim,
+    engine: Engine,
+    target: Target,
+    requests: tuple[Request, ...],
+    parse: Callable[[Reading], Found],
+    *,
+    ref: MatchRef,
+) -> tuple[Found, LeftOut]:
     """READ, PARSE and VALIDATE of documents other than the score."""
     reading = engine.reader.extra_documents(target, requests)
     engine.progress(claim, Stage.CAPTURED)
@@ -159,7 +169,9 @@ def _read_extra(
     engine.progress(claim, Stage.VALIDATED)
     engine.read_stats.unknown(target.site.key, found)
     note_content(found.payload_schema)
-    return found
+    left_out = LeftOut(claim, ref.source, ref)
+    left_out.parts_of(reading, found)
+    return found, left_out
 
 
 def write_submissions(claim: Claim, engine: Engine) -> None:

@@ -36,7 +36,7 @@ from scraping.stats.read_stats import ReadStats
 from scraping.worker.engine import Engine
 from scraping.worker.heartbeat import Heartbeat, watch_loop, watch_worker
 from scraping.worker.scrape import scrape
-from scraping.worker.upkeep import CommandRunner, DiskGuard, TokenWatch
+from scraping.worker.upkeep import CommandRunner, DiskGuard, RequestModeRows, TokenWatch
 from victoryline.configuration import Config
 from victoryline.lib.hint_broker import QUEUE
 from victoryline.lib.units import MEGABYTE
@@ -151,10 +151,11 @@ class EngineParts(dramatiq.Middleware):
         self._heartbeat = Heartbeat(
             _engine,
             sessions,
-            every_seconds=config.task_lease_seconds / HEARTBEATS_PER_LEASE,
+            every_seconds=policies.current().lease_seconds / HEARTBEATS_PER_LEASE,
             memory=memory,
             tokens=TokenWatch(tokens, worker_id=worker_id),
             commands=CommandRunner(sessions, worker_id=worker_id, on_loop=loop.call_soon_threadsafe),
+            request_modes=RequestModeRows(reader.request_modes, on_loop=loop.call_soon_threadsafe),
             renderers=reader.renderer_pids,
         )
         self._heartbeat.start()

@@ -35,6 +35,7 @@ from scraping.readings import Reading, evidence_from
 from scraping.recovery import breakers
 from scraping.worker import attempt_log, failures, list_tasks, match_tasks, unchanged
 from scraping.worker.engine import Engine, target_of
+from scraping.worker.left_out import LeftOut
 from scraping.worker.unchanged import RowsChangedError, UnchangedReading
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.crash import crash_point
@@ -189,7 +190,7 @@ def _commit_unchanged(
             scraper_ids = unchanged.write(same, now=now)
             crash_point("ingest.applied")
     except (RowsChangedError, StaleFence) as reason:
-        logger.debug("Written one by one: %s", reason, extra={"action": "wave_split"})
+        logger.debug("Written one by one: %s", reason, extra={"action": "group_split"})
         return False
     except DATABASE_AWAY as error:
         for one in same:
@@ -198,7 +199,7 @@ def _commit_unchanged(
             engine.lost_store(lost)
         return True
     except DatabaseError as error:
-        logger.warning("Written one by one: %s", error, extra={"action": "wave_split", **statement_of(error)})
+        logger.warning("Written one by one: %s", error, extra={"action": "group_split", **statement_of(error)})
         return False
     for one in same:
         _set_stored(one.ref, one.payload, one.next_poll.seconds, engine)
@@ -222,6 +223,8 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
         check(payload, expected_id=ref.source_event_id, sport=ref.match.sport)
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
+    left_out = LeftOut(claim, ref.source, ref)
+    left_out.parts_of(reading, payload, known=ref.left_out)
     with evidence_from(reading), _spooled_if_not_stored(ref, payload), journal.finishing(claim, now=now):
         attempt = ingest.Attempt(
             claim.worker_id,
@@ -234,15 +237,17 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
         )
         ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt, known=ref)
         crash_point("ingest.applied")
+        left_out.report(now=now)
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
         if ingested.is_milestone and not payload.is_partial_state:  # a partial source has no more to read
             endings.sync_at_milestone(ref, now=now)
     engine.progress(claim, Stage.PERSISTED)
     _set_stored(ref, payload if ingested.is_taken else None, ref.polling_interval_seconds, engine)
+    outcome = "overtaken" if ingested.is_overtaken else "changed" if ingested.is_changed else "unchanged"
     readings.note_outcome(
-        "changed" if ingested.is_changed else "unchanged",
+        outcome,
         scraper_id=ingested.scraper_id,
-        is_shown=ingested.is_changed or engine.shows_unchanged(ref.unchanged_polls),
+        is_shown=outcome != "unchanged" or engine.shows_unchanged(ref.unchanged_polls),
     )
 
 

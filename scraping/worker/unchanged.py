@@ -72,6 +72,7 @@ def is_unchanged(claim: Claim, ref: MatchRef, payload: Payload, last: Payload | 
     return (
         last is not None
         and ref.captured_at == last.captured_at
+        and not ref.has_overtaken(payload.captured_at)
         and claim.attempt == 1
         and mode == ref.read_mode
         and not ref.lacks_events

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,10 @@ import psutil
 from scraping.browser.health import LaunchCause
 from scraping.browser.session import SessionRecord
 from scraping.browser.sessions import Sessions
-from scraping.models import OrderKind, ProxySession, Source, WorkerOrder
+from scraping.models import CommandKind, ProxySession, Source, WorkerCommand
+from scraping.reading.request_modes import LearnedMode, RequestModes
 from scraping.reading.tokens import Tokens
+from scraping.readings import ReadMode
 from scraping.recovery import worker_commands
 from scraping.signals import disk_ran_short, disk_recovered, token_found, token_lost
 from victoryline.lib import files
@@ -28,8 +30,12 @@ TOKEN_DEGRADED_SECONDS = 300.0  # without a token; its source then counts as deg
 TOKEN_SIGNAL_EVERY = timedelta(seconds=20)
 SESSION_ROWS_EVERY = timedelta(seconds=15)  # of active sessions; ended ones are written with the next heartbeat
 REASON_LENGTH = 200
+OnLoop = Callable[[Callable[[], None]], object]
 FIXED = ("session_id", "proxy_hash", "geo", "created_at")
 CHANGING = ("last_used_at", "ended_at", "successes", "failures", "bytes_in", "quarantined_until")
+# The fields of LearnedMode.
+MODE_COLUMNS = ("request_mode", "request_mode_reason", "request_mode_since", "direct_again_at", "direct_pause_seconds")
+NOTHING_LEARNED = ("", "", None, None, None)
 LONGEST_COMMAND_SECONDS = 50.0  # then it has failed; the scheduler closes it a little later by itself
 
 
@@ -151,7 +157,21 @@ def write_sessions(records: list[SessionRecord], *, worker_id: str) -> int:
     return len(rows)
 
 
-OnLoop = Callable[[Callable[[], None]], object]
+class RequestModeRows:
+    """Writes what the worker has learned about request modes, and takes over what others have. Their only writer."""
+
+    def __init__(self, modes: RequestModes, *, on_loop: OnLoop) -> None:
+        self._modes = modes
+        self._on_loop = on_loop
+
+    def sync(self) -> None:
+        changes = self._modes.changes()
+        for key, learned in changes.items():
+            values = NOTHING_LEARNED if learned is None else astuple(learned)
+            Source.objects.filter(key=key).update(**dict(zip(MODE_COLUMNS, values, strict=True)))
+        rows = Source.objects.exclude(request_mode="").values_list("key", *MODE_COLUMNS)
+        stored = {key: LearnedMode(ReadMode(mode), *others) for key, mode, *others in rows}
+        self._on_loop(partial(self._modes.restore, stored, written=changes))
 
 
 class CommandRunner:
@@ -161,41 +181,43 @@ class CommandRunner:
         self._sessions = sessions
         self._worker_id = worker_id
         self._on_loop = on_loop
-        self._recycling: tuple[WorkerOrder, int] | None = None  # and the generation of the browser to be replaced
+        self._recycling: tuple[WorkerCommand, int] | None = None  # and the generation of the browser to be replaced
 
     def run_waiting(self, *, now: datetime) -> None:
         """Takes new commands, and finishes the one that has been carried out meanwhile."""
         self._finish_recycling(now)
         host = self._sessions.host
-        for order in worker_commands.take(self._worker_id, now=now):
+        for command in worker_commands.take(self._worker_id, now=now):
             logger.info(
                 "Command received: %s (%s, requested by %s)",
-                order.kind.replace("_", " "),
-                order.reason,
-                order.actor,
-                extra={"action": "order_taken", "order_id": order.pk, "kind": order.kind},
+                command.kind.replace("_", " "),
+                command.reason,
+                command.actor,
+                extra={"action": "command_taken", "command_id": command.pk, "kind": command.kind},
             )
-            if order.kind == OrderKind.FRESH_SESSION:
-                self._on_loop(partial(self._sessions.renew, order.source_key))
-                worker_commands.finish(order, outcome="the next visit begins another session", now=now)
+            if command.kind == CommandKind.FRESH_SESSION:
+                self._on_loop(partial(self._sessions.renew, command.source_key))
+                worker_commands.finish(command, outcome="the next visit begins another session", now=now)
             elif host.usage is None:
-                worker_commands.finish(order, outcome="no browser was running: the next read starts one", now=now)
+                worker_commands.finish(command, outcome="no browser was running: the next read starts one", now=now)
             else:
-                self._recycling = order, host.generation
-                self._on_loop(partial(host.recycle, LaunchCause.ORDER, f"{order.reason} (requested by {order.actor})"))
+                self._recycling = command, host.generation
+                self._on_loop(
+                    partial(host.recycle, LaunchCause.COMMAND, f"{command.reason} (requested by {command.actor})")
+                )
 
     def _finish_recycling(self, now: datetime) -> None:
         if self._recycling is None:
             return
-        order, generation = self._recycling
+        command, generation = self._recycling
         replacement = self._sessions.host.last_replacement
         is_replaced = replacement is not None and replacement.launches > generation
         if is_replaced:
             outcome = f"browser {self._sessions.host.generation} took its place"
-        elif order.taken_at and (now - order.taken_at).total_seconds() > LONGEST_COMMAND_SECONDS:
+        elif command.taken_at and (now - command.taken_at).total_seconds() > LONGEST_COMMAND_SECONDS:
             outcome = "the browser was not replaced in time"
         else:
             return
         self._recycling = None
         figures = replacement.as_metadata() if is_replaced and replacement is not None else {}
-        worker_commands.finish(order, outcome=outcome, now=now, has_failed=not is_replaced, figures=figures)
+        worker_commands.finish(command, outcome=outcome, now=now, has_failed=not is_replaced, figures=figures)

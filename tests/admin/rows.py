@@ -14,6 +14,7 @@ from monitoring.health.log import log_health
 from monitoring.models import Channel, GradeChange, LogEntry, Severity
 from scraping.models import (
     Breaker,
+    CommandKind,
     Conflict,
     ErrorGroup,
     Evidence,
@@ -26,7 +27,6 @@ from scraping.models import (
     Match,
     MatchArchive,
     MatchRef,
-    OrderKind,
     OutcomeBucket,
     PairingReview,
     PlayerFigure,
@@ -84,7 +84,7 @@ def make_everything() -> None:
     _make_disagreement(match, now)
     _make_lineups_and_log(match, now)
     make_worker()
-    worker_commands.issue(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
+    worker_commands.issue(CommandKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)
     log_health(now)
     LogEntry.objects.create(timestamp=now, level="ERROR", event=EVIL, action=EVIL[:60], line={"event": EVIL})

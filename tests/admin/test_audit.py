@@ -12,13 +12,10 @@ from django.utils import timezone
 
 from monitoring import audit
 from monitoring.admin.history import (
-    GradePeriod,
     action_label,
     change_text,
     grade_chart,
-    grade_periods,
     recoveries_of_last_day,
-    summary,
 )
 from monitoring.models import AuditEntry, Grade, GradeChange
 from tests.admin.rows import EVIL
@@ -32,31 +29,38 @@ def at(minutes: float) -> datetime:
     return NOW + timedelta(minutes=minutes)
 
 
-class TestGradePeriods:
+@pytest.mark.django_db
+class TestGradeChart:
     @pytest.mark.parametrize(
         ("changes", "expected"),
         [
-            pytest.param([], [(H, 0, 60)], id="no change ever"),
-            pytest.param([(10, H, F), (30, F, H)], [(H, 0, 10), (F, 10, 30), (H, 30, 60)], id="there and back"),
-            pytest.param([(-90, H, D)], [(D, 0, 60)], id="since before"),
-            pytest.param([(-90, H, D), (15, D, F)], [(D, 0, 15), (F, 15, 60)], id="since before, then worse"),
-            pytest.param([(15, D, F)], [(D, 0, 15), (F, 15, 60)], id="what was before is gone"),
-            pytest.param([(15, H, F), (15, F, R)], [(H, 0, 15), (R, 15, 60)], id="two at one moment"),
+            pytest.param([], [H, H, H, H], id="no change ever"),
+            pytest.param([(-50, H, F), (-31, F, H)], [F, F, H, H], id="the worst of a quarter"),
+            pytest.param([(-50, H, F), (-44, F, R), (-29, R, D)], [F, F, D, D], id="what began a quarter counts"),
+            pytest.param([(-2000, H, D)], [D, D, D, D], id="since before the day"),
+            pytest.param([(-15, D, F)], [D, D, D, F], id="at the edge of two quarters"),
+            pytest.param([(-50, H, F), (-50, F, R)], [F, R, R, R], id="two at one moment"),
         ],
     )
-    def test_periods(
-        self, changes: list[tuple[float, Grade, Grade]], expected: list[tuple[Grade, float, float]]
+    def test_has_the_worst_grade_of_each_quarter_hour(
+        self, changes: list[tuple[float, Grade, Grade]], expected: list[Grade]
     ) -> None:
-        rows = [(at(minute), was.value, to.value, "why") for minute, was, to in changes]
-        made = grade_periods(rows, since=NOW, until=at(60))
-        assert [(period.grade, period.since, period.until) for period in made] == [
-            (grade, at(since), at(until)) for grade, since, until in expected
-        ]
+        make_watched(now=NOW, created_at=at(-3000))
+        for minute, was, to in changes:
+            GradeChange.objects.create(from_grade=was, to_grade=to, at=at(minute), reason="why")
+        cells = grade_chart(at(-0.01))["cells"]
+        assert len(cells) == 96
+        assert [cell["color"] for cell in cells[-4:]] == [f"grade-{grade.lower()}" for grade in expected]
 
-    def test_summary_text(self) -> None:
-        parts = [GradePeriod(H, NOW, at(45)), GradePeriod(F, at(45), at(60))]
-        assert summary(parts) == "HEALTHY 75.0%, FAILING 25.0%; 1 change"
-        assert summary([GradePeriod(H, NOW, at(60))]) == "HEALTHY 100.0%; no changes"
+    def test_a_cell_has_time_grade_and_reason(self) -> None:
+        GradeChange.objects.create(from_grade=H, to_grade=F, at=at(-20), reason="why")
+        chart = grade_chart(NOW)
+        assert [cell["tooltip"] for cell in chart["cells"][-4:-1]] == [
+            "11:15 to 11:30 UTC: no grade yet",
+            "11:30 to 11:45 UTC: FAILING: why",
+            "11:45 to 12:00 UTC: FAILING: why",
+        ]
+        assert chart["summary"] == "FAILING 3 of 96 quarter hours; 1 change"
 
 
 @pytest.mark.parametrize(
@@ -127,18 +131,18 @@ class TestPages:
         make_watched(now=now, created_at=now - timedelta(hours=30))
         GradeChange.objects.create(from_grade=H, to_grade=F, at=now - timedelta(hours=6), reason=f"late {EVIL}")
         GradeChange.objects.create(from_grade=F, to_grade=H, at=now - timedelta(hours=3), reason="fresh")
-        assert [period["grade"] for period in grade_chart(now)["bars"]] == ["healthy", "failing", "healthy"]
         for name in ("admin:monitoring_gradechange_changelist", "admin:index"):
             page = admin_client.get(reverse(name)).content.decode()
             assert 'role="img"' in page
-            assert "HEALTHY 87.5%, FAILING 12.5%; 2 changes" in page
+            assert "grade-failing" in page
+            assert "of 96 quarter hours; 2 changes" in page
             assert EVIL not in page
 
     def test_the_time_before_the_first_match_has_no_grade(self) -> None:
         now = timezone.now()
-        assert (grade_chart(now)["bars"], grade_chart(now)["summary"]) == ([], "no grade yet")
-        begun = now - timedelta(hours=6)
-        make_watched(now=now, created_at=begun)
-        drawn = grade_chart(now)
-        assert [float(period["width"]) for period in drawn["bars"]] == [pytest.approx(360, abs=1)]
-        assert drawn["summary"] == f"HEALTHY 100.0%; no changes; known since {begun:%H:%M} UTC"
+        chart = grade_chart(now)
+        assert ({cell["color"] for cell in chart["cells"]}, chart["summary"]) == ({"grade-none"}, "no grade yet")
+        make_watched(now=now, created_at=now - timedelta(hours=6))
+        colours = [cell["color"] for cell in grade_chart(now)["cells"]]
+        assert 24 <= colours.count("grade-healthy") <= 25
+        assert colours[0] == "grade-none"

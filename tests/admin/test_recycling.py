@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from scraping.models import Worker, WorkerOrder
+from scraping.models import Worker, WorkerCommand
 from scraping.recovery import worker_commands
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("SO-15")]
@@ -24,7 +24,7 @@ def make_worker(name: str, *, silent_seconds: float = 0.0) -> Worker:
 
 def test_the_list_of_commands_shows_their_outcomes(admin_client: Client) -> None:
     make_worker("w1")
-    page = reverse("admin:scraping_workerorder_changelist")
+    page = reverse("admin:scraping_workercommand_changelist")
     assert "No worker was commanded" in admin_client.get(page).content.decode()
     now = timezone.now()
     worker_commands.recycle("w1", reason="it leaks", actor="ada", now=now)
@@ -41,18 +41,18 @@ class TestByPost:
         answer = admin_client.post("/admin/recycle", {"reason": "it leaks"})
         assert answer.status_code == 202
         assert answer.json()["workers"] == ["w1", "w2"]
-        given = WorkerOrder.objects.order_by("pk").values_list("worker_id", "kind", "reason", "actor")
+        given = WorkerCommand.objects.order_by("pk").values_list("worker_id", "kind", "reason", "actor")
         assert list(given) == [(name, "recycle_browser", "it leaks", "admin") for name in ("w1", "w2")]
 
     def test_a_second_request_creates_no_second_command(self, admin_client: Client) -> None:
         make_worker("w1")
         first, second = (admin_client.post("/admin/recycle").json() for _ in range(2))
-        assert (len(first["orders"]), second["orders"], second["workers"]) == (1, [], ["w1"])
+        assert (len(first["commands"]), second["commands"], second["workers"]) == (1, [], ["w1"])
 
     @pytest.mark.parametrize(("worker_id", "code"), [("", 409), ("w9", 404)])
     def test_reports_that_no_worker_is_alive(self, admin_client: Client, worker_id: str, code: int) -> None:
         answer = admin_client.post("/admin/recycle", {"worker_id": worker_id})
-        assert (answer.status_code, WorkerOrder.objects.count()) == (code, 0)
+        assert (answer.status_code, WorkerCommand.objects.count()) == (code, 0)
 
     def test_needs_permission_and_post(self, admin_client: Client, client: Client) -> None:
         make_worker("w1")
@@ -60,7 +60,7 @@ class TestByPost:
         person = User.objects.create_user("ada", password="x", is_staff=True)
         client.force_login(person)
         assert client.post("/admin/recycle").status_code == 403
-        person.user_permissions.add(Permission.objects.get(codename="add_workerorder"))
+        person.user_permissions.add(Permission.objects.get(codename="add_workercommand"))
         assert client.post("/admin/recycle").status_code == 202
         assert admin_client.get("/admin/recycle").status_code == 405
 
@@ -69,7 +69,7 @@ class TestByPost:
         browser = Client(enforce_csrf_checks=True)
         browser.force_login(admin_user)
         assert browser.post("/admin/recycle").status_code == 403
-        assert not WorkerOrder.objects.exists()
+        assert not WorkerCommand.objects.exists()
 
 
 def test_in_the_list_of_workers(admin_client: Client) -> None:
@@ -78,7 +78,7 @@ def test_in_the_list_of_workers(admin_client: Client) -> None:
     page = admin_client.post(reverse("admin:scraping_worker_changelist"), chosen, follow=True).content.decode()
     assert "Replacing 1 worker&#x27;s browser." in page
     assert "1 refused: gone is not running" in page
-    assert WorkerOrder.objects.get().worker_id == "w1"
+    assert WorkerCommand.objects.get().worker_id == "w1"
 
 
 class TestCommandLine:

@@ -1,4 +1,4 @@
-"""Admin pages: traffic by day, fill rates by hour, read mode of each match."""
+"""Admin pages: traffic by day, fill rates, read mode of each match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils import timezone
 from monitoring.alerts import alert_keys
 from monitoring.alerts.registry import raise_alert
 from monitoring.models import Severity
-from scraping.admin.stats import charts, maps
+from scraping.admin.stats import charts
 from scraping.models import Source
 from scraping.policies.drift import BUCKET_SECONDS
 from scraping.stats import fill_rates, read_stats
@@ -66,37 +66,13 @@ class TestTraffic:
 
 
 @pytest.mark.requirement("BX-16")
-class TestFillRates:
-    def fill(
-        self, source: Source, now: datetime, minutes_ago: int, fill: tuple[int, ...], field: str = "venue"
-    ) -> None:
-        fill_rates.add(
-            {(source.pk, PLAY, field, bucket_start(now - timedelta(minutes=minutes_ago), BUCKET_SECONDS)): fill}
-        )
-
-    def test_are_shown_by_field_and_hour_with_the_usual_rate(self) -> None:
-        source = make_source()
-        self.fill(source, NOW, 125, (100, 98))
-        self.fill(source, NOW, 65, (50, 50))
-        self.fill(source, NOW, 0, (40, 10))
-        self.fill(source, NOW, 0, (40, 40), field="integrity")
-        (found,) = maps(NOW)
-        (stage,) = found.stages
-        assert stage.name == "cricket, play (v1)"
-        integrity, venue = stage.rows
-        assert integrity.field == "integrity (all expected fields)"
-        assert [cell.percent for cell in venue.cells[-4:]] == [98.0, 100.0, None, 25.0]
-        assert (round(venue.usual.percent or 0), venue.present.percent, venue.has_fallen) == (99, 25.0, True)
-        assert venue.cells[-1].tooltip == "10 Jan 12:00 UTC: 25 % of 40 readings"
-        assert not integrity.has_fallen
-
-    def test_the_page_shows_the_heat_map(self, admin_client: Client) -> None:
-        now, source = timezone.now(), make_source()
-        self.fill(source, now, 120, (100, 98))
-        self.fill(source, now, 0, (40, 10))
-        page = admin_client.get(reverse("admin:scraping_fieldfill_changelist")).content.decode()
-        assert '<tr class="has-fallen">' in page
-        assert "--fill: 25.0%" in page
+def test_the_list_of_fill_rates_shows_since_when_a_field_has_fallen(admin_client: Client) -> None:
+    now, source = timezone.now(), make_source()
+    for minutes_ago, fill in ((120, (100, 98)), (0, (40, 10))):
+        at = bucket_start(now - timedelta(minutes=minutes_ago), BUCKET_SECONDS)
+        fill_rates.add({(source.pk, PLAY, "venue", at): fill})
+    page = admin_client.get(reverse("admin:scraping_fieldfill_changelist"), {"field": "venue"}).content.decode()
+    assert page.index("25 %") < page.index("98 %"), "the newest first"
 
 
 @pytest.mark.requirement("FR-019")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -198,6 +201,10 @@ def test_more_matches_than_can_be_followed_are_a_400(
     assert caller.get(ADDRESS, {"ids": f"{refs[0].match_id}"}).status_code == 200
 
 
+def packed(document: bytes) -> str:
+    return base64.urlsafe_b64encode(zlib.compress(document)).decode()
+
+
 class TestCursor:
     @given(st.dictionaries(st.integers(1, 2**63 - 1), st.integers(1, 2**31 - 1), max_size=50))
     def test_holds_every_sequence(self, known: dict[int, int]) -> None:
@@ -205,11 +212,17 @@ class TestCursor:
         assert known_sequences.read(known_sequences.write(known, wanted), wanted) == known
 
     def test_is_short_for_a_thousand_matches(self) -> None:
-        text = known_sequences.write({1_000_000 + 3 * number: 2_000 for number in range(1_000)}, MatchFilter())
-        assert len(text) < 4_100
+        numbers = Random(7)
+        known = {number: numbers.randint(1, 10_000) for number in numbers.sample(range(1, 500_000), 1_000)}
+        assert len(known_sequences.write(known, MatchFilter())) < known_sequences.MAX_LENGTH
 
     @pytest.mark.parametrize(
-        "text", ["x", "ü", "nonsense", "A" * 7, "____", "AAAAAAAB", "AAAAAAAAAA", "A" * 8001, "\x00"]
+        "text",
+        [
+            *("x", "ü", "nonsense", "A" * 7, "____", "AAAAAAAB", "AAAAAAAAAA", "A" * 8001, "\x00"),
+            *(packed(b'["", [1], []]'), packed(b'["", [0], [1]]'), packed(b'["", [1], [true]]'), packed(b"[")),
+            *(packed(b'["", [9223372036854775807, 1], [1, 1]]'), packed(b" " * 10_000_000)),
+        ],
     )
     def test_another_text_is_a_400(self, caller: Caller, text: str) -> None:
         response = caller.get(ADDRESS, {"since": text})

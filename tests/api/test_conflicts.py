@@ -16,6 +16,7 @@ from scraping.models import Match
 from tests.api_fixtures import Caller
 from tests.factories import cricket_state, make_match, make_ref, make_source
 from victoryline.lib import availability
+from victoryline.lib.times import as_utc_iso
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both, pytest.mark.requirement("BX-5")]
 
@@ -120,6 +121,31 @@ class TestProvenance:
     def test_refuses_an_unknown_value(self, caller: Caller) -> None:
         answer = caller.get(path(read_by_two_sources(), ""), {"include": "everything"})
         assert (answer.status_code, answer.json()["parameter"]) == (400, "include")
+
+
+@pytest.mark.requirement("FS-8")
+class TestReadings:
+    def test_are_the_envelopes_of_all_sources_with_their_integrity(self, caller: Caller) -> None:
+        match = read_by_two_sources()
+        assert "readings" not in caller.get(path(match, "")).json()
+        ref = match.refs.get(source__key="crex")
+        integrity = {"missing_fields": ["venue"], "null_field_rate": 0.1, "fallback_selectors": []}
+        match.refs.filter(pk=ref.pk).update(payload_schema="crex.v2", integrity=integrity)
+        found = caller.get(path(match, ""), {"include": "readings"}).json()["readings"]
+        assert [one["source"] for one in found] == ["crex", "espn"]
+        assert found[0] == {
+            "source": "crex",
+            "schema_version": "crex.v2",
+            "captured_at": as_utc_iso(ref.captured_at),
+            "source_event_id": ref.source_event_id,
+            "normalized": ref.payload,
+            "integrity": integrity,
+        }
+        assert found[1]["integrity"] is None
+
+    def test_of_the_past_are_not_there(self, caller: Caller) -> None:
+        answer = caller.get(path(read_by_two_sources(), ""), {"include": "readings", "sequence": "1"}).json()
+        assert not answer.keys() & {"readings", "provenance"}
 
 
 class TestMerged:

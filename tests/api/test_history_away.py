@@ -87,7 +87,12 @@ def test_a_database_that_goes_away_in_the_middle_is_a_503(
 
 @pytest.mark.parametrize(
     ("address", "name"),
-    [("/lineups", "lineups_of"), ("/conflicts", "conflicts_of"), ("?include=provenance", "column_of")],
+    [
+        ("/lineups", "lineups_of"),
+        ("/conflicts", "conflicts_of"),
+        ("?include=provenance", "column_of"),
+        ("?include=readings", "readings_of"),
+    ],
 )
 def test_a_database_that_goes_away_after_the_match_was_found_is_a_503(
     caller: Caller, match: str, monkeypatch: pytest.MonkeyPatch, address: str, name: str

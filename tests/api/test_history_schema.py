@@ -42,7 +42,7 @@ def test_answers_match_the_schema(caller: Caller, schema: dict[str, Any]) -> Non
         ("SnapshotList", "/snapshots"),
         ("SnapshotDocument", "/snapshots/1"),
         ("MatchDocument", "?sequence=1&include=provenance"),
-        ("MatchDocument", "?include=provenance,provisional"),
+        ("MatchDocument", "?include=provenance,provisional,readings"),
         ("MatchConflicts", "/conflicts"),
         ("Problem", "/snapshots/99"),
         ("Problem", "/delta?since=99"),

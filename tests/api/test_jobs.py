@@ -39,7 +39,6 @@ def run(outcomes: Any = None, *, rounds: int = 4) -> None:
 
 @pytest.mark.requirement("ZT-7")
 class TestStart:
-    @pytest.mark.requirement("ZT-11")
     def test_of_a_round_responds_at_once_with_the_job_and_its_address(self, operator: Caller) -> None:
         response = operator.post("/api/scrape", ROUND)
         job = ScrapeJob.objects.get()

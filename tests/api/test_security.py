@@ -227,7 +227,7 @@ class TestConfiguration:
         assert "GET" in answer["Allow"]
 
     def test_no_developer_setting_is_enabled(self) -> None:
-        assert not settings.CONFIG.debug
+        assert not settings.DEBUG
         assert not [app for app in settings.INSTALLED_APPS if "debug" in app]
         assert "*" not in settings.CONFIG.allowed_hosts
 

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from apiauth import tokens
-from apiauth.checks import check_signing_keys
+from apiauth.apps import check_signing_keys
 from apiauth.models import ApiKey, Consumer
 from victoryline.lib.files import EmptySecretError, read_or_create
 

@@ -23,7 +23,7 @@ from benchmarks.programs.score_writer import ScoreWriter
 from benchmarks.programs.web_server import OURS, WebServer
 from monitoring import views
 from monitoring.health.evaluation import Evaluation
-from monitoring.health.publisher import Published, PublishedDocument, Publisher
+from monitoring.health.publisher import HealthPublisher, Published, PublishedDocument
 from scraping.models import Match, MatchEvent, ScrapeTask, Snapshot, TaskState
 from scripts.test import clean_environment
 from tests.factories import make_match
@@ -192,7 +192,7 @@ class TestHealthUnderLoad:
             with connection.execute_wrapper(lambda *question: queries.append(question)):
                 return Client().get("/health").status_code
 
-        publisher = Publisher()
+        publisher = HealthPublisher()
         publisher.enable()
         document = PublishedDocument("test", build, fresh_seconds=0.001, max_age_seconds=60, publisher=publisher)
         monkeypatch.setattr(views, "published_health", document)

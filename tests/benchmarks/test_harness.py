@@ -5,6 +5,7 @@ import contextlib
 import json
 import sqlite3
 import sys
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
 import pytest
@@ -14,7 +15,7 @@ from benchmarks import report, results
 from benchmarks.benches.journal import make_environment
 from benchmarks.cpu import Cpu, CpuTimes, milliseconds_each
 from benchmarks.errors import BenchError
-from benchmarks.ground_truth import ObservedScore, printed_score, scores_of, wrong_scores
+from benchmarks.ground_truth import ObservedScore, event_latencies, printed_score, scores_of, wrong_scores
 from benchmarks.peers import crawlers, crex_page
 from benchmarks.peers.crawlers import PEER_CRAWLERS, PLAIN
 from benchmarks.programs.bench_process import BenchProcess
@@ -75,10 +76,9 @@ class TestArguments:
         parser = argparse.ArgumentParser()
         load(name).add_arguments(parser)
         assert load(name).SUMMARY
-        length = {"recovery": "times", "soak": "minutes", "load": "minutes", "accuracy": "speed", "night": "seeds"}.get(
-            name, "seconds"
-        )
-        others = [] if name == "accuracy" else ["--matches", "5"]  # it plays recordings
+        lengths = {"recovery": "times", "soak": "minutes", "load": "minutes", "accuracy": "speed", "night": "seeds"}
+        length = (lengths | {"pairing": "pairs"}).get(name, "seconds")
+        others = [] if name in ("accuracy", "pairing") else ["--matches", "5"]  # recordings, fixtures
         assert getattr(parser.parse_args([f"--{length}", "3", *others]), length) == 3
 
 
@@ -181,6 +181,19 @@ class TestGroundTruth:
         assert printed_score("") is None
         stored = {"team_a": {"runs": 92, "wickets": 10, "overs": "14.4", "goals": None}, "team_b": {"overs": None}}
         assert scores_of(stored) == ((92, 10, "14.4"), None)
+
+
+@pytest.mark.requirement("NFR-001")
+def test_the_latency_of_an_event_counts_from_its_time_at_the_source():
+    began = datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
+    times = {"1": ("ball", 10), "2": ("wicket", 11), "3": ("over", 12), "4": ("ball", 20), "5": ("ball", -1)}
+    truth = [
+        {"id": name, "kind": kind, "happened_at": (began + timedelta(seconds=at)).isoformat()}
+        for name, (kind, at) in times.items()
+    ]
+    written = {name: began + timedelta(seconds=13) for name in ("1", "2", "3", "5")}
+    found = event_latencies(truth, written, since=began, until=began + timedelta(seconds=30))
+    assert found == ({"ball": [3.0], "dismissal": [2.0]}, 1)
 
 
 class TestBenchProcess:

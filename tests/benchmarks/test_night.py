@@ -54,6 +54,14 @@ class TestNight:
         assert figures["polls"] > 60
         assert figures["errors"] == figures["alerts"] == 0
 
+    @pytest.mark.requirement("NFR-007")
+    def test_single_faults_of_our_own_cost_no_uptime(self) -> None:
+        """A worker is killed, the scheduler is away, hints are lost: each for ten seconds, one after another."""
+        kinds = (FaultKind.WORKER_KILLED, FaultKind.SCHEDULER_LOST, FaultKind.HINTS_LOST)
+        result = run(120, given=tuple(Fault(kind, 20.0 + 25 * n, 30.0 + 25 * n) for n, kind in enumerate(kinds)))
+        assert not result.violations, result.document()
+        assert result.figures["uptime_share"] >= 0.995
+
     def test_recovers_from_faults_of_every_kind_of_process(self) -> None:
         """Sources are down, workers are killed, hints are lost, the scheduler is away; then the pauses end."""
         given = (

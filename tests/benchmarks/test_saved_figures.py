@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from benchmarks import results
+from scraping.documents.queries import SERVED_AFTER
 
 HEALTH = pytest.mark.requirement("NFR-006", "FR-012", "US3.1")
 RECOVERY = pytest.mark.requirement("NFR-005")
 COMMIT = pytest.mark.requirement("NFR-004")
 AGE = pytest.mark.requirement("NFR-001", "NFR-011")
+AS_OF = pytest.mark.requirement("BX-4")
+ONE_MATCH, NO_OTHER = pytest.mark.requirement("SO-12"), pytest.mark.requirement("BX-6")
 MEMORY = pytest.mark.requirement("NFR-002", "NFR-003")  # 10 GB in all: less than 1 GB for each of ten or more
 
 
@@ -34,6 +37,7 @@ def at(measured: dict[str, Any], path: str) -> float:
     [
         pytest.param("health", "p95_ms", 100, marks=HEALTH, id="/health with 300 scrapers"),
         pytest.param("load", "health_p95_ms", 100, marks=HEALTH, id="/health beside 100 API requests a second"),
+        pytest.param("load", "lag_max_ms", SERVED_AFTER.total_seconds() * 1000, marks=AS_OF, id="`as_of`"),
         pytest.param("recovery", "browser_p95_s", 60, marks=RECOVERY, id="browser killed, until every match is read"),
         pytest.param("recovery", "worker_p95_s", 60, marks=RECOVERY, id="worker killed, until every match is read"),
         pytest.param("live", "commit_ms", 500, marks=COMMIT, id="from the reading to the commit, 300 matches"),
@@ -58,7 +62,23 @@ def test_is_within_its_limit(bench: str, figure: str, limit: float) -> None:
         ("live", "matches", 10),
         ("live", "seconds", 60),
         ("attached", "matches", 10),
+        ("pairing", "pairs", 10_000),
+        ("pairing", "traps", 3_000),
     ],
 )
 def test_was_measured_under_load(bench: str, path: str, least: float) -> None:
     assert at(saved(bench), path) >= least
+
+
+@ONE_MATCH
+def test_finds_the_matches_of_two_sites() -> None:
+    found = saved("pairing")
+    assert found["found"] >= 0.97
+    assert found["apart"] < 0.01
+
+
+@NO_OTHER
+def test_takes_no_match_for_another() -> None:
+    found = saved("pairing")
+    assert found["false_joins"] == 0
+    assert all(peer["false_joins"] for peer in found["peers"].values()), "the traps are none"

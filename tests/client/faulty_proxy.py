@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _forward(self, seen: SeenRequest, body: bytes) -> None:
         target = urlsplit(self.owner.target)
-        connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=20)
+        connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=120)
         try:
             connection.request(self.command, self.path, body or None, dict(self.headers.items()))
             answer = connection.getresponse()

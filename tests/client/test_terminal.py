@@ -1,4 +1,4 @@
-"""`manage.py follow` and `python -m victoryline_client follow`: on a terminal, in a pipe, and as JSON."""
+"""`python -m victoryline_client follow`: on a terminal, in a pipe, and as JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from scraping.models import Match
@@ -59,7 +59,7 @@ def no_server_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def output_of(make_client: MakeClient, match: object, *actions: Callable[[], object], **options: Any) -> str:
     out = io.StringIO()
     values = {"match": str(match), "json": False, "plain": False, "past": 5, "final_wait": 0, **options}
-    assert run(make_client(sleep=steps(*actions)), values, out) == ""
+    run(make_client(sleep=steps(*actions)), Namespace(**values), out)
     return out.getvalue()
 
 
@@ -198,46 +198,48 @@ class TestList:
         assert output_of(make_client, "") == "No match is live or upcoming.\n"
 
 
-class TestCommand:
-    def follow(self, *arguments: str) -> str:
-        out = io.StringIO()
-        call_command("follow", *arguments, "--final-wait", "0", stdout=out)
-        return out.getvalue()
+class TestProgram:
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        (tmp_path / "var").mkdir()
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
 
-    def test_with_address_and_key(self, proxy: FaultyProxy, key: str, play: Play) -> None:
+    def follow(self, *arguments: str) -> None:
+        main(["follow", *arguments, "--final-wait", "0"])
+
+    def test_with_address_and_key(
+        self, proxy: FaultyProxy, key: str, play: Play, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         play.end()
-        assert "Australia won" in self.follow(str(play.ref.match_id), "--url", proxy.url, "--key", key)
+        self.follow(str(play.ref.match_id), "--url", proxy.url, "--key", key)
+        assert "Australia won" in capsys.readouterr().out
 
-    def test_uses_the_system_of_this_machine(
-        self, proxy: FaultyProxy, key: str, play: Play, settings: Any, tmp_path: Path
+    def test_uses_the_system_of_this_folder(
+        self, proxy: FaultyProxy, key: str, play: Play, folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        settings.VAR_DIR = tmp_path
-        (tmp_path / "demo.json").write_text(json.dumps({"url": proxy.url, "api_key": key}))
-        assert "India 187/5" in self.follow()
+        (folder / "var" / "demo.json").write_text(json.dumps({"url": proxy.url, "api_key": key}))
+        self.follow()
+        assert "India 187/5" in capsys.readouterr().out
 
-    def test_sends_the_key_of_this_machine_to_no_other_server(
-        self, proxy: FaultyProxy, key: str, settings: Any, tmp_path: Path
-    ) -> None:
-        settings.VAR_DIR = tmp_path
-        (tmp_path / "demo.json").write_text(json.dumps({"url": "http://127.0.0.1:1", "api_key": key}))
-        with pytest.raises(CommandError, match="no API key"):
+    def test_sends_the_key_of_this_folder_to_no_other_server(self, proxy: FaultyProxy, key: str, folder: Path) -> None:
+        (folder / "var" / "demo.json").write_text(json.dumps({"url": "http://127.0.0.1:1", "api_key": key}))
+        with pytest.raises(SystemExit, match="key is missing"):
             self.follow("--url", proxy.url)
         assert proxy.seen == []
 
-    def test_errors_have_a_remedy(self, proxy: FaultyProxy, key: str, settings: Any, tmp_path: Path) -> None:
-        settings.VAR_DIR = tmp_path
-        with pytest.raises(CommandError, match="api_keys issue"):
+    def test_errors_have_a_remedy(self, proxy: FaultyProxy, key: str, folder: Path) -> None:
+        with pytest.raises(SystemExit, match="VICTORYLINE_URL and VICTORYLINE_API_KEY"):
             self.follow()
-        with pytest.raises(CommandError, match="401"):
+        with pytest.raises(SystemExit, match="401"):
             self.follow("1", "--url", proxy.url, "--key", "vl_wrong")
-        with pytest.raises(CommandError, match="No match is known as no_such"):
+        with pytest.raises(SystemExit, match="No match is known as no_such"):
             self.follow("no_such", "--url", proxy.url, "--key", key)
-        with pytest.raises(CommandError, match="address must be like"):
+        with pytest.raises(SystemExit, match="address must be like"):
             self.follow("1", "--url", "scores", "--key", key)
-
-    def test_the_module_names_the_missing_settings(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["follow"]) == 1
-        assert "VICTORYLINE_URL and VICTORYLINE_API_KEY" in capsys.readouterr().err
+        (folder / "var" / "demo.json").write_text("{")
+        with pytest.raises(SystemExit, match="VICTORYLINE_URL and VICTORYLINE_API_KEY"):
+            self.follow()
 
 
 class Terminal:

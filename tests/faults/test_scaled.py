@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -49,6 +50,12 @@ def calm(system: System) -> Iterator[None]:
     system.stadium.clear()
 
 
+def failures(system: System, workers: list[str], *, since: float) -> list[Any]:
+    """Returns why tasks of these workers have failed since."""
+    failed = "SELECT reason FROM scraping_tasktransition WHERE actor = ANY(%s) AND to_state = 'FAILED' AND at > %s"
+    return system.database.rows(failed, workers, as_stored(system.database, since))
+
+
 @pytest.mark.fault_number(8)
 @pytest.mark.requirement("NFR-009")
 class TestRedisEmptied:
@@ -81,6 +88,7 @@ class TestWorkerKilled:
     @pytest.mark.requirement("NFR-014")
     def test_a_new_worker_joins_at_once_without_disturbing_others(self, system: System, recovered: Recovered) -> None:
         began_at, pids = time.time(), {name: process.pid for name, process in system.processes.items()}
+        others = [system.worker_id(name) for name in ("worker-1", "worker-2")]
         system.launch("worker-3", "run_worker")
         worker_id = system.worker_id("worker-3")
         done = "state = %s AND worker_id = %s"
@@ -90,6 +98,7 @@ class TestWorkerKilled:
         assert_healed(system, since=began_at)
         assert {name: process.pid for name, process in system.processes.items() if name in pids} == pids
         assert not system.exits
+        assert failures(system, others, since=began_at) == []
         system.kill("worker-3")
 
     @pytest.mark.faults_only
@@ -121,8 +130,7 @@ class TestBrowserKilled:
         recovered("SIGKILL of one of two browsers", seconds, bound=30)
         _, alive = psutil.wait_procs(family, timeout=15)
         assert alive == []
-        failed = "SELECT reason FROM scraping_tasktransition WHERE actor = %s AND to_state = 'FAILED' AND at > %s"
-        assert system.database.rows(failed, other, as_stored(system.database, killed_at)) == []
+        assert failures(system, [other], since=killed_at) == []
         assert_healed(system, since=began_at)
 
 

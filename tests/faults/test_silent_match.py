@@ -70,7 +70,7 @@ def test_climbs_the_whole_ladder_and_recovers(system: System, recovered: Recover
     ((alert,),) = open_alerts(system)
     detail = alert if isinstance(alert, dict) else json.loads(alert)
     assert detail["url"]
-    done = system.database.rows("SELECT kind, outcome FROM scraping_workerorder WHERE done_at IS NOT NULL")
+    done = system.database.rows("SELECT kind, outcome FROM scraping_workercommand WHERE done_at IS NOT NULL")
     assert {kind for kind, _ in done} == {"fresh_session", "recycle_browser"}
     assert any("took its place" in outcome for _, outcome in done)
 

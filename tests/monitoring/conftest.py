@@ -6,7 +6,7 @@ import pytest
 
 from monitoring import views
 from monitoring.health import documents, grade_changes
-from monitoring.objectives import hourly_totals
+from monitoring.objectives import last_hour
 from victoryline.lib import availability
 
 
@@ -22,6 +22,6 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _forget() -> None:
     views.published_health.forget()
     views.published_status.forget()
-    hourly_totals.forget()
+    last_hour.cache.clear()
     documents.last_evaluations.clear()
     availability.database.forget()

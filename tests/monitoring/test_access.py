@@ -11,10 +11,16 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
+from monitoring.alerts import alert_keys
+from monitoring.alerts.registry import raise_alert
+from monitoring.health.grade_changes import update_grade
+from monitoring.models import Severity
 from monitoring.views import published_status
+from monitoring.watchdogs.matches import watch_staleness
+from scraping.models import Match, Scraper
 from tests.api.test_security import _served
-from tests.factories import cricket_state, make_match
-from tests.monitoring.rows import make_watched
+from tests.factories import cricket_state, make_match, make_ref
+from tests.monitoring.rows import make_watched, make_worker
 
 pytestmark = pytest.mark.django_db
 SECRET_WORDS = ("Ruritania", "95/3", "12.3 overs", "Zenda Ground")
@@ -25,7 +31,7 @@ def match(settings: Any) -> Any:
     use(settings, status_page_public_scores="false")
     state = cricket_state(title="Ruritania vs Australia", venue="Zenda Ground")
     now = timezone.now()
-    make_match(state=state, lifecycle="PAUSED", pause_until=now + timedelta(minutes=5))
+    make_ref(make_match(state=state, lifecycle="PAUSED", pause_until=now + timedelta(minutes=5)))
     found = make_watched(state=state)[0]
     published_status.forget()
     return found
@@ -43,6 +49,25 @@ class TestScores:
                 continue
             text = client.get(f"/{place}").content.decode(errors="replace")
             assert not [word for word in SECRET_WORDS if word in text], place
+
+    @pytest.mark.parametrize("age", [1, 400])  # the reason names a rule and an alert, or the stalest match
+    def test_no_reason_and_no_alert_names_the_teams(self, client: Client, match: Any, age: int) -> None:
+        make_worker()
+        now, key = timezone.now(), match.key
+        read = now - timedelta(seconds=age)
+        Match.objects.filter(pk=match.pk).update(last_scraper_update=read)
+        Scraper.objects.filter(ref__match=match).update(last_update_time=read)
+        watch_staleness(now)
+        for kind, severity in ((alert_keys.LAYOUT, Severity.CRITICAL), (alert_keys.DEAD, Severity.WARNING)):
+            raise_alert(kind.of(match.pk), severity, f"The page of {match} has changed", {"match_id": match.pk}, now)
+        update_grade(now)
+        self.test_no_open_address_shows_a_match(client, match)
+        status, health = client.get("/status").json(), client.get("/health").json()
+        assert "crex_T" in status["reason"]
+        assert "crex_T" in health["reason"]
+        texts = [f"The page of {key} has changed", f"A task of {key} is dead"]
+        stale = [f"{key} has had no update for too long"] if age > 1 else []
+        assert sorted(alert["summary"] for alert in status["alerts"]) == sorted(texts + stale)
 
     def test_visitors_see_counts_and_health(self, client: Client, match: Any) -> None:
         status = client.get("/status").json()

@@ -85,7 +85,7 @@ def _dead_letter() -> int:
     """Of a match that is not watched any more."""
     other = make_ref(make_unread_match(), captured_at=None, is_watched=False)
     task = open_task(other)
-    note = FailureNote(ErrorClass.BUG, "bug", "it broke", Stage.CAPTURED, match_id=other.match_id)
+    note = FailureNote(ErrorClass.BUG, "it broke", Stage.CAPTURED, match_id=other.match_id)
     with transaction.atomic():
         journal.mark_dead(claimed(task), note, reason="bug after 1 attempt: it broke", now=NOW)
         ScrapeError.objects.create(task_id=task, timestamp=NOW, error_class="bug", error_type="parsing")

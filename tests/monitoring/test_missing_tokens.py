@@ -76,7 +76,7 @@ def test_a_long_one_is_logged_once_and_raises_one_alert(
     alert = Alert.objects.get(key=alert_keys.TOKEN.of("crexpro"))
     assert (alert.severity, alert.count) == (Severity.WARNING, 3)
     assert alert.summary == "Crex Pro has issued no token for 5 min: only its public data is read"
-    assert REASON not in alert_keys.public_text(alert.key, alert.summary)
+    assert REASON not in alert_keys.public_text(alert, "")
     assert alert.detail["reason"] == REASON
     document = health_document(Evaluation(NOW))
     assert document["status"] == "degraded"

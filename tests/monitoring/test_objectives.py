@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from io import StringIO
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -17,19 +14,12 @@ from pytest_django import DjangoAssertNumQueries
 from monitoring import objectives
 from monitoring.health.log import THINNING, log_health
 from monitoring.models import HealthLog
-from monitoring.objectives import HourlyTotals, Objective, Totals, objectives_of
+from monitoring.objectives import Totals, last_hour, objectives_of
 from scraping.models import HealthStatus, Scraper
 from tests.monitoring.rows import make_error, make_watched, make_worker
 
 NOW = datetime(2026, 11, 16, 12, 30, tzinfo=UTC)
 UP, DOWN = HealthStatus.HEALTHY, HealthStatus.FAILING
-
-
-@pytest.fixture(autouse=True)
-def no_kept_totals() -> Iterator[None]:
-    objectives.hourly_totals.forget()
-    yield
-    objectives.hourly_totals.forget()
 
 
 def sample(
@@ -46,18 +36,18 @@ def sample(
 
 
 @pytest.mark.parametrize(
-    ("totals", "results"),
+    ("totals", "are_met"),
     [
-        pytest.param(Totals(), ["nothing measured", "nothing measured"], id="an empty log"),
-        pytest.param(Totals(1000, 1000, 1000, 1000), ["met", "met"], id="all up and fresh"),
-        pytest.param(Totals(1000, 995, 1000, 990), ["met", "met"], id="exactly the targets"),
-        pytest.param(Totals(1000, 994, 1000, 990), ["missed", "met"], id="down for too long"),
-        pytest.param(Totals(1000, 1000, 1000, 989), ["met", "missed"], id="stale too often"),
-        pytest.param(Totals(1000, 1000, 0, 0), ["met", "nothing measured"], id="only breaks"),
+        pytest.param(Totals(), [None, None], id="an empty log"),
+        pytest.param(Totals(1000, 1000, 1000, 1000), [True, True], id="all up and fresh"),
+        pytest.param(Totals(1000, 995, 1000, 990), [True, True], id="exactly the targets"),
+        pytest.param(Totals(1000, 994, 1000, 990), [False, True], id="down for too long"),
+        pytest.param(Totals(1000, 1000, 1000, 989), [True, False], id="stale too often"),
+        pytest.param(Totals(1000, 1000, 0, 0), [True, None], id="only breaks"),
     ],
 )
-def test_objectives(totals: Totals, results: list[str]) -> None:
-    assert [each.result for each in objectives_of(totals)] == results
+def test_objectives(totals: Totals, are_met: list[bool | None]) -> None:
+    assert [each.is_met for each in objectives_of(totals)] == are_met
 
 
 @pytest.mark.django_db
@@ -86,42 +76,12 @@ class TestTotals:
     ) -> None:
         sample(**row).save()  # type: ignore[arg-type]
         with django_assert_num_queries(1):
-            assert objectives.totals(NOW - timedelta(hours=1), NOW + timedelta(milliseconds=1)) == counted
+            assert objectives.count(NOW - timedelta(hours=1), NOW + timedelta(milliseconds=1)) == counted
 
-    def test_counts_one_match_or_each(self) -> None:
-        good, bad = "crex_13KM", "crex_14KM"
-        HealthLog.objects.bulk_create([sample(match_id=good), sample(match_id=bad, health=DOWN)])
-        window = (NOW - timedelta(hours=1), NOW + timedelta(hours=1))
-        assert objectives.totals(*window, keys=[bad]) == Totals(1, 0, 1, 1)
-        assert objectives.by_match(*window) == {good: Totals(1, 1, 1, 1), bad: Totals(1, 0, 1, 1)}
-
-
-class TestHourlyTotals:
-    def test_reads_a_past_hour_once(self) -> None:
-        asked: list[tuple[datetime, datetime]] = []
-
-        def count(start: datetime, end: datetime) -> Totals:
-            asked.append((start, end))
-            return Totals(1, 1, 1, 1)
-
-        kept = HourlyTotals(count)
-        day = kept.windows(NOW)["24h"]
-        assert (day.hours_counted, day.totals.measurements, len(asked)) == (24, 24, 25)
-        asked.clear()
-        kept.windows(NOW + timedelta(seconds=59))
-        assert asked == []
-        kept.windows(NOW + timedelta(seconds=61))
-        assert len(asked) == 2
-        asked.clear()
-        kept.windows(NOW + timedelta(hours=1))
-        assert len(asked) == 3
-
-    def test_counts_past_hours_a_few_at_a_time_and_reports_how_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(objectives, "CATCH_UP_SECONDS", -1.0)
-        kept = HourlyTotals(lambda *_: Totals(1, 1, 1, 1))
-        counted = [kept.windows(NOW + timedelta(minutes=number))["24h"].hours_counted for number in range(29)]
-        assert counted[:3] == [2, 3, 4]
-        assert counted[-1] == 24
+    def test_keeps_the_last_hour_for_a_minute(self, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+        with django_assert_num_queries(1):
+            first = last_hour(NOW)
+            assert last_hour(NOW + timedelta(seconds=2)) is first
 
 
 @pytest.mark.django_db
@@ -143,39 +103,6 @@ class TestThroughTheRealSteps:
         # Silent for more than 300 s at 21 of the 40 samples; its data ten seconds old or older at all 40.
         assert found["uptime"] == {"target": 0.995, "ratio": 0.9125, "is_met": False, "measurements": 240}
         assert found["freshness"] == {"target": 0.99, "ratio": 0.83333, "is_met": False, "measurements": 240}
-
-
-@pytest.mark.django_db
-@pytest.mark.both
-class TestCommand:
-    def run(self, *arguments: str) -> tuple[str, int]:
-        output, code = StringIO(), 0
-        try:
-            call_command("objectives", *arguments, stdout=output)
-        except SystemExit as end:
-            code = int(str(end.code))
-        return output.getvalue(), code
-
-    def test_prints_results_and_the_matches_that_missed(self) -> None:
-        (_, ref, _), at = make_watched(), timezone.now() - timedelta(minutes=1)
-        HealthLog.objects.bulk_create([sample(at) for _ in range(99)] + [sample(at, health=DOWN, match_id=ref.key)])
-        output, code = self.run("--hours", "1")
-        assert code == 1
-        lines = [line.split() for line in output.splitlines()]
-        assert ["all", "matches", "uptime", "99.000", "%", "99.5", "%", "100", "missed"] in lines
-        assert ["all", "matches", "freshness", "100.000", "%", "99.0", "%", "100", "met"] in lines
-        assert [ref.key, "uptime", "0.000", "%", "99.5", "%", "1", "missed"] in lines
-
-    def test_of_one_match(self) -> None:
-        _, ref, _ = make_watched()
-        sample(timezone.now() - timedelta(minutes=1), match_id=ref.key).save()
-        output, code = self.run("--match", ref.key)
-        assert (code, output.count(" met")) == (0, 2)
-
-    @pytest.mark.parametrize("arguments", [("--hours", "0"), ("--hours", "169"), ("--match", "crex_none")])
-    def test_rejects_wrong_arguments(self, arguments: tuple[str, str]) -> None:
-        with pytest.raises(CommandError):
-            self.run(*arguments)
 
 
 @pytest.mark.django_db
@@ -232,7 +159,3 @@ class TestThinning:
         assert THINNING.outstanding(NOW) == 0
         left = HealthLog.objects.order_by("timestamp").values_list("timestamp", flat=True).distinct()
         assert list(left) == [samples[0], samples[20], samples[40], *recent]
-
-
-def test_an_objective_without_measurements_is_neither_met_nor_missed() -> None:
-    assert Objective("uptime", 0.995, 0, 0).is_met is None

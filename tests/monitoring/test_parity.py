@@ -114,6 +114,8 @@ STATUS: dict[str, tuple[str, ...]] = {
     "sources[].requests": ("scraper_source_requests",),
     "sources[].requests_blocked": ("scraper_source_requests_blocked",),
     "sources[].reads.*": ("scraper_reads",),
+    "sources[].request_mode": ("scraper_source_request_mode",),
+    "sources[].request_mode_reason": ("scraper_source_request_mode",),
     "sources[].budget_used_ratio": ("scraper_budget_used_ratio",),
     "sources[].integrity_score": ("data_integrity_score",),
     "alerts[].severity": ("scraper_alerts_open",),
@@ -126,7 +128,7 @@ WORDS = (
     "errors.circuit_breakers[].name", "per_match_status[].match_id", "per_match_status[].url",
     "paused_matches[].title", "paused_matches[].until", "workers[].name", "sources[].key", "sources[].name",
     "sources[].sport", "sources[].is_enabled", "sources[].last_discovery_at", "alerts[].*", "audit_entries[].*",
-    "objectives.*.hours_counted", "config_snapshot.*", "matches[].*",
+    "config_snapshot.*", "matches[].*",
     "match_counts.*",  # of the cards on the page, of which there is a bounded number
 )  # fmt: skip
 
@@ -171,7 +173,9 @@ def scene() -> None:
     Breaker.objects.create(
         name="crex", source=ref.source, total_calls=90, total_successes=80, total_rejections=3, last_state_change=now
     )
-    Source.objects.filter(pk=ref.source_id).update(daily_megabytes=10)
+    Source.objects.filter(pk=ref.source_id).update(
+        daily_megabytes=10, request_mode="in_page", request_mode_reason="blocked: live answered 403"
+    )
     SourceDay.objects.create(
         source=ref.source, day=now.date(), bytes_in=5_000_000, requests=70, requests_blocked=6, visits=1, direct_reads=8
     )
@@ -304,6 +308,10 @@ def test_documents_and_metrics_agree(client: Client) -> None:
         "attempts": (samples["scraper_attempts_total", of_source], source["attempts"]),
         "bytes": (samples["scraper_bytes_in_est_total", of_source], source["bytes_in"]),
         "budget": (samples["scraper_budget_used_ratio", of_source], source["budget_used_ratio"]),
+        "request mode": (
+            samples["scraper_source_request_mode", (("mode", "in_page"), ("reason", "blocked"), *of_source)],
+            1 if source["request_mode_reason"] else 0,
+        ),
         "integrity": (samples["data_integrity_score", of_source], source["integrity_score"]),
         "objective": (
             samples["scraper_objective_ratio", (("objective", "uptime"), ("window", "1h"))],

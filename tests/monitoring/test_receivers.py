@@ -16,7 +16,7 @@ from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Alert, AuditEntry, AuditOutcome, Severity
 from scraping import signals
 from scraping.browser.host import Replacement
-from scraping.models import Breaker, OrderKind
+from scraping.models import Breaker, CommandKind
 from scraping.policies.ladder import Rung
 from scraping.recovery import worker_commands
 from tests.factories import NOW
@@ -113,8 +113,8 @@ class TestOrders:
     )
     def test_one_entry_names_the_operator(self, kind: str, action: str) -> None:
         what = {"worker_id": "w1", "kind": kind, "actor": "Ann", "reason": "it hangs", "outcome": "done"}
-        send(signals.browser_replaced, worker_id="w1", reason="it hangs", seconds=2.0, cause="order")
-        send(signals.order_done, order_id=5, seconds=3.5, **what)
+        send(signals.browser_replaced, worker_id="w1", reason="it hangs", seconds=2.0, cause="command")
+        send(signals.command_done, command_id=5, seconds=3.5, **what)
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.outcome) == (action, "Ann", "pending")
         assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
@@ -122,24 +122,26 @@ class TestOrders:
     @pytest.mark.requirement("SO-6", "SO-15")
     @pytest.mark.parametrize(("actor", "action"), [("Ann", "manual_trigger"), ("scheduler", "browser_recycle")])
     def test_a_recycled_browser_has_its_figures_before_and_after(self, actor: str, action: str) -> None:
-        order = worker_commands.issue(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="slow", actor=actor, now=NOW)
-        assert order is not None
+        command = worker_commands.issue(
+            CommandKind.RECYCLE_BROWSER, worker_id="w1", reason="slow", actor=actor, now=NOW
+        )
+        assert command is not None
         replacement = Replacement("slow", 2.0, 2, pids_before=14, pids_after=8, uptime_seconds=21_672, pages=97)
         done = NOW + timedelta(seconds=3)
-        worker_commands.finish(order, outcome="browser 2", now=done, figures=replacement.as_metadata())
+        worker_commands.finish(command, outcome="browser 2", now=done, figures=replacement.as_metadata())
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.trigger_condition) == (action, actor, "slow")
         figures = {"pids_before": 14, "pids_after": 8, "browser_uptime_hours": 6.02, "task_count": 97}
         assert {name: entry.metadata[name] for name in figures} == figures
 
     def test_a_command_that_no_worker_took_has_failed_and_is_recorded_once(self) -> None:
-        order = worker_commands.issue(
-            OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="it hangs", actor="Ann", now=NOW
+        command = worker_commands.issue(
+            CommandKind.RECYCLE_BROWSER, worker_id="w1", reason="it hangs", actor="Ann", now=NOW
         )
-        assert order is not None
+        assert command is not None
         late = NOW + timedelta(seconds=61)
         assert [worker_commands.close_untaken(late), worker_commands.close_untaken(late)] == [1, 0]
-        assert not worker_commands.finish(order, outcome="browser 2 took its place", now=late), "its end is known"
+        assert not worker_commands.finish(command, outcome="browser 2 took its place", now=late), "its end is known"
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.outcome) == ("manual_trigger", "Ann", "failed")
         assert entry.metadata["came_of_it"] == "not taken in time"

@@ -17,7 +17,6 @@ from monitoring.alerts.registry import raise_alert
 from monitoring.health.documents import status_document
 from monitoring.health.evaluation import Evaluation
 from monitoring.models import Severity
-from monitoring.objectives import hourly_totals
 from scraping import signals
 from scraping.models import Priority, TaskState
 from scraping.payloads import LastEvent, Status, Team, Teams
@@ -121,9 +120,9 @@ class TestStatus:
         assert overview["grade"] == status["grade"]
         assert (health["reason"] == "") == is_calm
         if age > 1:
-            assert "India vs Australia" in status["reason"]
-            assert "India vs Australia" in overview["reason"]
-            assert "India vs Australia" in health["reason"]
+            assert match.key in status["reason"]
+            assert match.key in overview["reason"]
+            assert match.key in health["reason"]
         assert [alert["summary"] for alert in overview["alerts"]] == ["A page has changed: no score"] * has_alert
 
     def test_contains_no_address_host_process_or_person(self, client: Client) -> None:
@@ -145,7 +144,6 @@ class TestStatus:
         for _ in range(20):
             make_watched()
             make_ref(make_match(status=Status.UPCOMING))
-        hourly_totals.windows(timezone.now())  # past hours are counted once
         with django_assert_max_num_queries(34):
             status_document(Evaluation(timezone.now()))
 

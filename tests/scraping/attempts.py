@@ -15,6 +15,7 @@ from django.db import connection
 from scraping.configuration import policies as configured
 from scraping.configuration.policies import Policies
 from scraping.journal import Claim
+from scraping.journal.error_log import ErrorReport
 from scraping.models import MatchRef, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from scraping.worker import failures
@@ -82,3 +83,7 @@ def fails(claim: Claim, error: Exception, *, cut_at: int) -> bool:
     except KeyboardInterrupt:
         return False
     return True
+
+
+def fingerprint(error: Exception, *names: str, source_id: int = 1) -> str:
+    return ErrorReport(source_id, error, operation="scorecard", attempt=1, now=NOW, names=names).fingerprint

@@ -44,7 +44,7 @@ def failure(*words: Any, source: str = "crex", **options: Any) -> tuple[int, str
 @pytest.fixture
 def files(tmp_path: Path) -> SimpleNamespace:
     """Files whose names say nothing."""
-    broken = build.event(status={"type": "inprogress"})
+    broken = build.event(status={"code": 7})
     evidence = "https://crex.com/api/v3/getSV3?key=***\n403 application/json\n\n"
     contents: dict[str, str] = {
         "crex_page": "<!-- https://crex.com/x\n200 text/html -->\n\n" + build.page_html(build.state()),
@@ -134,8 +134,8 @@ class TestUnreadable:
     def test_names_the_path_of_a_break(self, files: SimpleNamespace) -> None:
         code, message = failure(files.sofa_broken, source="sofascore")
         assert code == 1
-        assert "could not be read as match: sofascore.event.v1: event.status.code (" in message
-        assert "Path: event.status.code" in message
+        assert "could not be read as match: sofascore.event.v1: event.status.type (" in message
+        assert "Path: event.status.type" in message
         assert "scraping/sources/sofascore" in message
 
     def test_evidence_of_a_refusal_is_one(self, files: SimpleNamespace) -> None:
@@ -159,7 +159,7 @@ class TestUnreadable:
         with pytest.raises(CommandError):
             call_command("read", str(files.sofa_broken), source="sofascore", json=True, stdout=out)
         error = json.loads(out.getvalue())["error"]
-        assert (error["kind"], error["type"], error["path"]) == ("match", "SchemaBreak", "event.status.code")
+        assert (error["kind"], error["type"], error["path"]) == ("match", "SchemaBreak", "event.status.type")
 
     def test_wrong_usage_has_an_exit_code_of_its_own(self, files: SimpleNamespace) -> None:
         code, message = failure(files.crex_page, source="crix")

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
@@ -21,6 +23,7 @@ from scraping.models import (
     ScrapeJob,
     ScrapeTask,
     Snapshot,
+    WorkerCommand,
 )
 from tests.factories import NOW
 
@@ -50,6 +53,19 @@ def old_models() -> Iterator[Any]:
     """The models of the last version without the specified names; the database is at that version."""
     yield migrate(BEFORE)
     migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
+
+
+@pytest.mark.both
+@pytest.mark.django_db(transaction=True)
+def test_the_migration_keeps_commands_and_the_permission_to_give_them(old_models: Any) -> None:
+    given = {"worker_id": "w1", "kind": "recycle_browser", "reason": "slow", "actor": "ann", "asked_at": NOW}
+    old_models.get_model("scraping", "WorkerOrder").objects.create(**given)
+    kind, _ = ContentType.objects.get_or_create(app_label="scraping", model="workerorder")
+    old = Permission.objects.create(content_type=kind, codename="add_workerorder", name="Can add worker order")
+    migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
+    assert WorkerCommand.objects.values(*given).get() == given
+    renamed = Permission.objects.get(pk=old.pk)
+    assert (renamed.codename, renamed.name) == ("add_workercommand", "Can add worker command")
 
 
 def fill(old: Any) -> None:

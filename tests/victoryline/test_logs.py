@@ -15,6 +15,7 @@ from victoryline.lib import logs
 from victoryline.lib.redaction import clean, redact
 
 SECRET = "hunter2hunter2"
+MATCH_NUMBER = r"\bmatch_id\b(?!['\)])|\b(match|keep|gone)\.(pk|id)\b"  # as an argument of a message
 
 
 @pytest.fixture
@@ -67,8 +68,9 @@ class TestLine:
             raise ValueError("no such over")
         except ValueError:
             logger.exception("Parsing failed")
-        assert (lines[0]["error_type"], lines[0]["error_message"]) == ("ValueError", "no such over")
+        assert (lines[0]["exception_type"], lines[0]["error_message"]) == ("ValueError", "no such over")
         assert "test_logs.py" in str(lines[0]["stack_trace"])
+        assert "error_type" not in lines[0]  # one of five words, which only the journal gives
 
     def test_a_value_json_does_not_know_is_no_reason_to_fail(self, written):
         logger, lines = written
@@ -83,13 +85,25 @@ class TestMatchId:
         numbers = []
         for file in (*PROJECT_ROOT.glob("scraping/**/*.py"), *PROJECT_ROOT.glob("monitoring/**/*.py")):
             for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call) and re.match(r"logger\.[a-z]+$", ast.unparse(node.func)):
+                    shown = [value for value in map(ast.unparse, node.args) if re.search(MATCH_NUMBER, value)]
+                    numbers += [f"{file.relative_to(PROJECT_ROOT)}:{node.lineno} {value}" for value in shown]
                 if isinstance(node, ast.Dict):
                     pairs = zip(node.keys, node.values, strict=True)
                     names = {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
                     shown = ast.unparse(names["match_id"]) if {"action", "match_id"} <= set(names) else "key"
-                    if not re.search(r"\bkey\b|match_key\(|shown|line\.get", shown):
+                    if not re.search(r"\b(main_)?key\b|match_key\(|shown|line\.get", shown):
                         numbers.append(f"{file.relative_to(PROJECT_ROOT)}:{node.lineno} {shown}")
         assert numbers == []
+
+
+def test_error_type_is_never_the_name_of_a_class():
+    files = [
+        file
+        for app in ("scraping", "monitoring", "apiauth", "victoryline")
+        for file in PROJECT_ROOT.glob(f"{app}/**/*.py")
+    ]
+    assert [file.name for file in files if re.search(r'"error_type"[:,].*__name__', file.read_text())] == []
 
 
 @pytest.mark.requirement("FS-5")

@@ -24,6 +24,8 @@ NAMED_FOR_ANOTHER_REASON = {
     "monitoring/audit.py": "reads the time of the last recovery from the audit",
     "monitoring/health/grading.py": "a state of the grade",
     "monitoring/health/match_cards.py": "a text on the status page",
+    "monitoring/invariants/journal.py": "rules that list rows and recover nothing",
+    "monitoring/invariants/leftovers.py": "rules that list rows and recover nothing",
     "monitoring/metrics/families.py": "figures about breakers",
     "monitoring/watchdogs/workers.py": "a watchdog that raises alerts and recovers nothing",
     "scraping/errors.py": "exceptions",
@@ -65,11 +67,10 @@ def modules() -> list[str]:
 
 
 def documents(path: str) -> list[str]:
-    """Returns what explains a module: its own docstring, its package's, those of its functions and classes."""
+    """Returns what explains a module: its own docstring, and those of its functions and classes."""
     file = Path(settings.BASE_DIR) / path
     file = file / "__init__.py" if file.is_dir() else file
-    package = file.parent / "__init__.py"
-    explained = [parsed(file), *([parsed(package)] if package.exists() else []), *parsed(file).body]
+    explained = [parsed(file), *parsed(file).body]
     kinds = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return [text for node in explained if isinstance(node, kinds) and (text := ast.get_docstring(node))]
 

@@ -64,6 +64,18 @@ def ask(connection: extensions.connection, sql: str = "SELECT 1") -> Any:
         return cursor.fetchone()[0]
 
 
+def fastest_answers(connection: extensions.connection) -> float:
+    """Returns the seconds of ten answers, the best of forty times."""
+
+    def ten() -> float:
+        began = time.perf_counter()
+        for _ in range(10):
+            ask(connection)
+        return time.perf_counter() - began
+
+    return min(ten() for _ in range(40))
+
+
 @pytest.mark.requirement("FR-008")
 class TestLimits:
     def test_lends_the_same_connection_again(self, pool: Pool) -> None:
@@ -215,6 +227,24 @@ class TestManyThreads:
         assert [(pool.in_use, pool.idle) for pool in pools] == [(0, 20)] * 5, "each was opened once and is kept"
         for pool in pools:
             pool.close()
+
+    @pytest.mark.requirement("NFR-013")
+    def test_a_hundred_open_connections_do_not_slow_an_answer(self, postgres: PostgresServer) -> None:
+        """Measured in turn, and the best of each counts: the load of the machine slows both."""
+        pg_wait.install(answer_seconds=30, connect_seconds=30)
+        limits = replace(LIMITS, maximum=101, kept=0, minimum=0, wait_seconds=30)  # closed when they are given back
+        pool = Pool(lambda: psycopg2.connect(postgres.url), limits)
+        alone, among_many = [], []
+        for _ in range(3):
+            one = pool.take()
+            alone.append(fastest_answers(one))
+            others = [pool.take() for _ in range(100)]
+            assert [ask(each, "SELECT 7") for each in others] == [7] * 100
+            among_many.append(fastest_answers(one))
+            for each in (one, *others):
+                pool.give(each)
+        pool.close()
+        assert min(among_many) < 5 * min(alone), (alone, among_many)
 
     def test_the_wait_is_measured(self, pool: Pool) -> None:
         before = counted()

@@ -35,7 +35,7 @@ OF_TABLE = {
     "scraping.Match": "matches", "scraping.Snapshot": "snapshots", "scraping.ScrapeTask": "tasks-dead",
     "scraping.ScrapeError": "errors", "scraping.ErrorGroup": "error-groups", "scraping.Evidence": "evidence",
     "scraping.ScrapeJob": "jobs", "scraping.Scraper": "scrapers", "scraping.Worker": "workers",
-    "scraping.WorkerOrder": "worker-orders", "scraping.Submission": "submissions", "apiauth.UsageHour": "usage",
+    "scraping.WorkerCommand": "worker-commands", "scraping.Submission": "submissions", "apiauth.UsageHour": "usage",
     "scraping.Breaker": "breakers", "scraping.OutcomeBucket": "outcomes", "monitoring.HealthLog": "health-log",
     "monitoring.GradeChange": "grade-changes", "monitoring.AuditEntry": "audit", "monitoring.Alert": "alerts",
     "monitoring.AlertMessage": "alert-messages", "monitoring.LogEntry": "log-entries",

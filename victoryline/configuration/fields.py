@@ -56,7 +56,6 @@ LowerCase = BeforeValidator(lambda value: value.lower() if isinstance(value, str
 UpperCase = BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value)
 HttpUrl = Annotated[str, AfterValidator(UrlCheck(("http", "https")))]
 DevToolsUrl = Annotated[str, AfterValidator(UrlCheck(("http", "https", "ws", "wss")))]
-MailUrl = Annotated[str, AfterValidator(UrlCheck(("smtp", "smtps", "smtp+starttls")))]
 PostgresUrl = Annotated[str, AfterValidator(UrlCheck(("postgres", "postgresql"), needs_host=False))]
 RedisUrl = Annotated[str, AfterValidator(UrlCheck(("redis", "rediss", "unix"), needs_host=False))]
 

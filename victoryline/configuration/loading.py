@@ -19,31 +19,6 @@ from victoryline.configuration import scraper_settings as scraper
 from victoryline.configuration import service_settings as service
 from victoryline.configuration.fields import PROJECT_ROOT, Group, allowed, is_secret
 
-# Keys of earlier versions whose values are constants now: a file that still has them stays valid.
-REMOVED_KEYS = frozenset(
-    f"{section}.{key}"
-    for section, keys in {
-        "alerts": "batch_seconds hourly_limit pause_seconds repeat_minutes",
-        "database.pool": "idle lifetime max min",
-        "engine": "heartbeat_seconds hint_again_seconds leader_lease_seconds max_rescues min_free_disk_mb "
-        "poll_group_size scheduler_tick_seconds stall_seconds task_deadline_seconds",
-        "files": "match_log_dir",
-        "retention": "dead_days done_hours evidence_days evidence_max_kb evidence_total_mb submissions_days usage_days",
-        "scraper.adaptive": "importance_file",
-        "scraper.browser": "drain_seconds hung_seconds max_body_kb max_pages max_redirects",
-        "scraper.drift": "drop_percent failures retry",
-        "scraper.lifecycle": "archive_after_hours lineup_window_hours",
-        "scraper.proxy": "quarantine",
-        "scraper.resilience": "pause.after_failures pause.seconds retry.budget_percent source_breaker.bad_percent "
-        "source_breaker.min_calls source_breaker.min_seconds source_breaker.probes source_breaker.window",
-        "scraper.resources": "orphan_cleanup_minutes",
-        "scraper.resources.memory": "admission_retry idle_watch_minutes min_free_mb",
-        "scraper.tokens": "degraded_after",
-        "stadium": "port seed",
-        "web": "key_overlap_hours rate_limits.anonymous rate_limits.tokens request_slow_ms token_lifetime_hours",
-    }.items()
-    for key in keys.split()
-)
 # scheme://host[:port] as a browser sends it; any other entry of CORS_ORIGINS would never match.
 ORIGIN = re.compile(r"(https?)://(?:[^\s/?#@*:\[\]]+|\[[0-9a-f:.]+\])(?::(\d+))?", re.IGNORECASE)
 DEFAULT_PORTS = {("http", "80"), ("https", "443")}  # browsers leave them out
@@ -152,7 +127,7 @@ def _leaves(node: Mapping[Any, Any], known: Mapping[str, str], prefix: str = "")
         is_section = any(one.startswith(f"{key}.") for one in known)
         if isinstance(value, dict) and key not in known:
             yield from _leaves(value, known, f"{key}.")
-        elif key not in REMOVED_KEYS and (value is not None or not is_section):
+        elif value is not None or not is_section:
             yield key, value
 
 

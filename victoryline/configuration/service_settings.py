@@ -8,7 +8,6 @@ from victoryline.configuration.fields import (
     Group,
     HttpUrl,
     LowerCase,
-    MailUrl,
     NetworkList,
     OptionalPath,
     PostgresUrl,
@@ -66,12 +65,6 @@ class Alerts(Group):
     """URL that alerts are posted to as JSON. Empty: none."""
     alert_webhook_secret: str = secret("")
     """Key of the HMAC-SHA256 signature of posted alerts."""
-    alert_email_to: TextList = setting((), "email.to")
-    """Addresses that receive alerts by e-mail."""
-    alert_email_from: str = setting("victoryline@localhost", "email.from")
-    """Sender address of alert e-mails."""
-    smtp_url: MailUrl = secret("")
-    """The mail server: smtp://, smtps:// or smtp+starttls:// with user:password@host:port. Empty: no e-mail."""
 
 
 class Storage(Group):
@@ -98,8 +91,6 @@ class Web(Group):
     """Address the web server listens on."""
     port: int = setting(8000, "port", 1, 65_535)
     """Port of the web server."""
-    debug: bool = setting(False, "debug")
-    """Django's debug pages. Never in production."""
     allowed_hosts: TextList = setting(("127.0.0.1", "localhost", "[::1]"), "allowed_hosts")
     """Host names the web server answers to."""
     public_url: HttpUrl = setting("", "public_url")
@@ -130,8 +121,6 @@ class Engine(Group):
     section = "engine"
     worker_threads: int = setting(8, "worker_threads", 1, 64)
     """Tasks a worker runs at once."""
-    task_lease_seconds: int = setting(15, "task_lease_seconds", 5, 300)
-    """Seconds a worker owns a task without a heartbeat; heartbeats and the scheduler's lease follow it."""
     stop_seconds: int = setting(25, "stop_seconds", 1, 600)
     """Seconds a worker has to finish its running tasks after SIGTERM."""
 
@@ -142,14 +131,10 @@ class Retention(Group):
     section = "retention"
     keep_errors_days: int = setting(30, "errors_days", 30, 3650)
     """Days that failed attempts, dead letters, jobs and ERROR and CRITICAL log lines (as rows) are kept."""
-    keep_snapshots_hours: int = setting(24, "snapshots_hours", 1, 87_600)
-    """Hours that old snapshots of a match are kept."""
     keep_access_log_days: int = setting(30, "access_log_days", 1, 3650)
     """Days that the API's access log is kept."""
     keep_matches_days: int = setting(365, "matches_days", 1, 36_500)
     """Days after which an archived match and its events are deleted."""
-    match_log_retention_days: int = setting(90, "match_log_days", 1, 36_500)
-    """Days that the log file of a match is kept."""
 
 
 class Demo(Group):

@@ -132,7 +132,7 @@ def _statement_of(error: BaseException) -> dict[str, str]:
 def _explain_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     error = _taken_exception(event)
     if error is not None:
-        event.setdefault("error_type", type(error).__name__)
+        event.setdefault("exception_type", type(error).__name__)  # `error_type` has five words
         event.setdefault("error_message", str(error))
         event.update(_statement_of(error))
         if event["level"] in {"ERROR", "CRITICAL"}:

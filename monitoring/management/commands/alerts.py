@@ -17,12 +17,12 @@ from monitoring.alerts.channels import DeliveryError, configured
 from monitoring.alerts.delivery import base_url
 from monitoring.alerts.message_text import document, one_line
 from monitoring.models import Alert, Channel, Severity
+from monitoring.queries import live_matches, open_alerts
 from victoryline.lib.redaction import clean
 from victoryline.lib.times import as_utc_iso
 
 CHANNEL_ADVICE = {
     Channel.WEBHOOK: "Check ALERT_WEBHOOK_URL (and ALERT_WEBHOOK_SECRET on both sides).",
-    Channel.EMAIL: "Check SMTP_URL, ALERT_EMAIL_FROM and ALERT_EMAIL_TO.",
     Channel.SENTRY: "Check SENTRY_DSN.",
 }
 
@@ -41,13 +41,13 @@ class Command(BaseCommand):
         if options["test"]:
             self._send_test(channel)
             return
-        alerts = list(Alert.objects.filter(closed_at__isnull=True).order_by("severity", "opened_at"))
+        now = timezone.now()
+        alerts = list(open_alerts(live_matches(now)).order_by("severity", "opened_at"))
         if options["json"]:
             self.stdout.write(json.dumps({"alerts": [_as_json(alert) for alert in alerts]}))
             return
         if not alerts:
             self.stdout.write("No alert is open.")
-        now = timezone.now()
         for alert in alerts:
             minutes = (now - alert.opened_at).total_seconds() / 60
             self.stdout.write(f"{alert.severity:8} {minutes:5.0f} min  {one_line(alert.summary)}")
@@ -61,8 +61,7 @@ class Command(BaseCommand):
         chosen = {key: each for key, each in configured(settings.CONFIG).items() if channel in (None, key.value)}
         if not chosen:
             raise CommandError(
-                "No alert would be delivered: no such channel is configured.\n"
-                "Set ALERT_WEBHOOK_URL, or SMTP_URL with ALERT_EMAIL_TO, or SENTRY_DSN."
+                "No alert would be delivered: no such channel is configured.\nSet ALERT_WEBHOOK_URL or SENTRY_DSN."
             )
         now, has_failed = timezone.now(), False
         summary = "This is a test, sent by `manage.py alerts --test`"

@@ -79,6 +79,7 @@ class Traffic:
     """Bytes of a session through the proxy (with heads and TLS), and its refused connections."""
 
     bytes: int = 0  # in both directions
+    requested: int = 0  # bytes of responses that we have requested
     refused: int = 0
     last_refusal: str = ""
 
@@ -108,6 +109,12 @@ class ForwardProxy:
         self._connections: set[asyncio.Task[None]] = set()
         self._logged: set[str] = set()
         self._minute = (0.0, 0)  # start of the current minute, and its bytes
+
+    def credit(self, size: int) -> None:
+        """Takes bytes of a response that we have requested, and limited, out of the limits for what pages load."""
+        self.traffic.requested += size
+        began, counted = self._minute
+        self._minute = began, max(0, counted - size)
 
     async def start(self) -> str:
         """Listens on a free port, unless it listens already; returns its address for a browser context."""
@@ -208,14 +215,15 @@ class ForwardProxy:
     async def _copy_both_ways(self, browser: Streams, remote: Streams) -> None:
         """Copies until one side closes; ConnectionCut at a limit."""
         limits, began = self.limits, time.monotonic()
-        moved, transferred = began, 0
+        moved, transferred, requested = began, 0, self.traffic.requested
 
         async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
             nonlocal moved, transferred
             while chunk := await source.read(CHUNK_BYTES):
                 moved, transferred = time.monotonic(), transferred + len(chunk)
                 self._count(len(chunk))
-                if transferred > limits.connection_bytes + limits.connection_bytes_a_second * (moved - began):
+                allowed = limits.connection_bytes + limits.connection_bytes_a_second * (moved - began)
+                if transferred > allowed + self.traffic.requested - requested:
                     raise self._cut(f"more than {limits.connection_bytes // MEGABYTE} MB at once")
                 sink.write(chunk)
                 await sink.drain()

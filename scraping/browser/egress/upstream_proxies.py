@@ -15,11 +15,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
-from cachetools import LRUCache
-
 from scraping.browser.profile import is_known_country
 from scraping.errors import AuthExpired, Blocked, ReadTimeout, ScrapingError, Transient
-from scraping.readings import Reading, ReadMode
 
 if TYPE_CHECKING:
     from victoryline.configuration import Config
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 LONGEST_QUARANTINE_SECONDS = 86_400.0
 MAX_TIMEOUTS_IN_A_ROW = 2  # a single one may be chance
 MAX_REFUSED_SESSIONS = 3  # of a gateway, which has many addresses: more refusals mean that the gateway is refused
-MIN_READINGS, MAX_SIZES = 20, 5000
-ABNORMAL_FACTOR, ABNORMAL_BYTES = 5.0, 100_000  # of one request
 LIFETIME_SPARE_SECONDS = 600.0  # a session is used beyond its time until the next visit replaces it
 
 
@@ -209,32 +204,6 @@ class ProxyPool:
         state.quarantine_seconds = min(seconds, LONGEST_QUARANTINE_SECONDS)
         state.quarantined_at, state.quarantined_until = now, now + state.quarantine_seconds
         return state.quarantined_until
-
-
-class UsualSizes:
-    """The usual bytes of a request, for each match and the documents that are read of it.
-
-    Guards against a heavy page in place of the data, such as a bot challenge that no parser recognises. What follows an
-    abnormal reading is learned anew: a match whose data have grown costs one session, not one for every reading.
-    """
-
-    def __init__(self) -> None:
-        self._means: LRUCache[tuple[str, ...], tuple[float, int]] = LRUCache(MAX_SIZES)  # with number of readings
-
-    def is_abnormal(self, source: str, reading: Reading) -> bool:
-        """Counts the reading; returns whether its requests brought many times the bytes that are usual."""
-        if not reading.requests_made or reading.mode is ReadMode.ATTACHED:  # an open page is counted from time to time
-            return False
-        names = sorted(reading.requests) if reading.mode is ReadMode.DIRECT else ()
-        key = (source, reading.ref.source_event_id, reading.mode.value, *names)
-        size = reading.bytes_in / reading.requests_made
-        mean, number = self._means.get(key, (0.0, 0))
-        if number >= MIN_READINGS and size > max(ABNORMAL_FACTOR * mean, ABNORMAL_BYTES):
-            del self._means[key]
-            return True
-        number = min(number + 1, MIN_READINGS)
-        self._means[key] = mean + (size - mean) / number, number
-        return False
 
 
 def cause_of(error: BaseException) -> FailureCause:

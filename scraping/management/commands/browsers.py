@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from scraping.models import WorkerOrder
+from scraping.models import WorkerCommand
 from scraping.recovery import worker_commands
 from scraping.recovery.orphans import end_orphans
 from victoryline.lib.operators import name_of
@@ -46,16 +46,16 @@ class Command(BaseCommand):
             running = ", ".join(worker_commands.workers_at_work(timezone.now()))
             named = f" named {worker}" if worker else ""
             raise CommandError(f"No worker{named} is running. Running: {running or 'none; start one: run_worker'}")
-        waiting = WorkerOrder.objects.filter(
+        waiting = WorkerCommand.objects.filter(
             worker_id__in=requested.workers, kind="recycle_browser", done_at__isnull=True
         )
-        open_ids = set(waiting.values_list("pk", flat=True)) | set(requested.orders)
+        open_ids = set(waiting.values_list("pk", flat=True)) | set(requested.commands)
         self.stdout.write(f"Commanded {', '.join(requested.workers)}.")
         end = time.monotonic() + seconds
         while open_ids and time.monotonic() < end:
-            for order in WorkerOrder.objects.filter(pk__in=open_ids, done_at__isnull=False):
-                self.stdout.write(f"{order.worker_id}: {order.outcome}")
-                open_ids.discard(order.pk)
+            for command in WorkerCommand.objects.filter(pk__in=open_ids, done_at__isnull=False):
+                self.stdout.write(f"{command.worker_id}: {command.outcome}")
+                open_ids.discard(command.pk)
             time.sleep(REFRESH_SECONDS if open_ids else 0)
         if open_ids:
             raise CommandError(f"{len(open_ids)} not done within {seconds:g} s; the commands stay open. See the audit.")

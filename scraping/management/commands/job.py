@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from argparse import ArgumentParser
-from json import dumps
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -14,15 +11,13 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from scraping import jobs
-from scraping.api.job_bodies import JobDocument
 from scraping.errors import ErrorClass
 from scraping.journal import TaskSelection
 from scraping.models import JobKind, ScrapeJob
 
 REQUESTED_BY = "command line"
 REFRESH_SECONDS = 0.5
-BAR_WIDTH = 30
-LISTED_JOBS, LISTED_REFUSALS = 20, 20
+LISTED_REFUSALS = 20
 ENDED = (jobs.JobState.COMPLETE, jobs.JobState.INCOMPLETE, jobs.JobState.FAILED)
 COUNT_LABELS = {jobs.Standing.PENDING: "waiting", jobs.Standing.FAILED: "to be retried"}
 
@@ -35,7 +30,6 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        verbs.add_parser("list", help="List the latest jobs.")
         show = verbs.add_parser("show", help="Show a job: expected, done, missing and why.")
         show.add_argument("job_id", type=int, metavar="JOB")
         start_round = verbs.add_parser("round", help="Read all matches of a round. An open round is not started twice.")
@@ -43,13 +37,11 @@ class Command(BaseCommand):
         start_round.add_argument("round", nargs="+", metavar="NAME=NUMBER", help="The round's name at this source.")
         start_round.add_argument("--matches", type=int, help="Number of matches; a list with another one is rejected.")
         urls = verbs.add_parser("urls", help="Read matches by URL.")
-        urls.add_argument("urls", nargs="*", metavar="URL", help="A match page, or - for standard input.")
-        urls.add_argument("--file", type=Path, help="A file with one URL per line; # begins a comment.")
+        urls.add_argument("urls", nargs="+", metavar="URL", help="A match page.")
         for start in (start_round, urls):
             start.add_argument("--key", default="", help="Idempotency key: the same key is always the same job.")
         for shown in (show, start_round, urls):
             shown.add_argument("--watch", action="store_true", help="Show the progress until the job has ended.")
-            shown.add_argument("--json", action="store_true", help="Print the job as JSON, as the API returns it.")
         retry = verbs.add_parser("retry", help="Retry failed and dead tasks that match all given filters.")
         retry.add_argument("--job", type=int)
         retry.add_argument("--source", default="", help="The key of a source.")
@@ -60,20 +52,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         getattr(self, f"_{verb}")(**options)
 
-    def _list(self, **_: Any) -> None:
-        latest = ScrapeJob.objects.exclude(kind=JobKind.WATCH).select_related("source").order_by("-pk")[:LISTED_JOBS]
-        for view in jobs.views(latest):
-            self.stdout.write(f"{view.job.pk}  {view.state.value:<11}  {view.job.name}  {progress_line(view)}")
-        if not latest:
-            self.stdout.write("There are no jobs yet. `manage.py job round` or `job urls` starts one.")
-
     def _round(self, *, source: str, round: list[str], matches: int | None, **options: Any) -> None:
         if matches is not None and matches < 1:
             raise CommandError(f"--matches is {matches}; it must be 1 or more")
         self._start(options, jobs.start_round, source_key=source, asked=_numbers(round), matches=matches)
 
-    def _urls(self, *, urls: list[str], file: Path | None, **options: Any) -> None:
-        self._start(options, jobs.start_urls, urls=_collected(urls, file))
+    def _urls(self, *, urls: list[str], **options: Any) -> None:
+        self._start(options, jobs.start_urls, urls=urls)
 
     def _start(self, options: dict[str, Any], start: Any, **asked: Any) -> None:
         try:
@@ -83,27 +68,26 @@ class Command(BaseCommand):
         except jobs.Refused as refusal:
             reasons = "\n".join(f"  {reason}" for reason in refusal.reasons)
             raise CommandError(f"Nothing was started.\n{reasons}") from refusal
-        if not options["json"]:
-            known = "" if started.is_new else " It existed already; nothing new was started."
-            known += f" It begins when there is memory: {started.shortage}." if started.shortage else ""
-            self.stdout.write(f"Job {started.job.pk}: {started.job.name}.{known}")
+        known = "" if started.is_new else " It existed already; nothing new was started."
+        known += f" It begins when there is memory: {started.shortage}." if started.shortage else ""
+        self.stdout.write(f"Job {started.job.pk}: {started.job.name}.{known}")
         self._show(job_id=started.job.pk, **options)
 
-    def _show(self, *, job_id: int, watch: bool, json: bool, **_: Any) -> None:
-        view = self._watched(job_id, is_quiet=json) if watch else _view(job_id)
-        self.stdout.write(dumps(JobDocument.render(view)) if json else "\n".join(_lines(view)))
+    def _show(self, *, job_id: int, watch: bool, **_: Any) -> None:
+        view = self._watched(job_id) if watch else _view(job_id)
+        self.stdout.write("\n".join(_lines(view)))
         if watch and view.state is not jobs.JobState.COMPLETE:
             raise CommandError(
                 f"Job {job_id} ended {view.state.value}. All data that was read is stored. When the cause is fixed: "
                 f"manage.py job retry --job {job_id}"
             )
 
-    def _watched(self, job_id: int, *, is_quiet: bool) -> jobs.JobView:
+    def _watched(self, job_id: int) -> jobs.JobView:
         shown = ""
         while True:
             view = _view(job_id)
             line = progress_line(view)
-            if line != shown and not is_quiet:
+            if line != shown:
                 self.stdout.write(line)
                 self.stdout.flush()
                 shown = line
@@ -138,19 +122,18 @@ def progress_line(view: jobs.JobView) -> str:
     if view.state in (jobs.JobState.DISCOVERING, jobs.JobState.FAILED):
         state = "listing its matches" if view.state is jobs.JobState.DISCOVERING else "its matches are unknown"
         return f"{state}: {view.problem}" if view.problem else state
-    filled = round(BAR_WIDTH * view.percent / 100)
     counted = ", ".join(
         f"{view.counts[one]} {COUNT_LABELS.get(one, one.value.replace('_', ' '))}"
         for one in jobs.Standing
         if view.counts[one]
     )
-    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {view.has_all} of {view.expected}: {counted}"
+    return f"{view.has_all} of {view.expected}: {counted}"
 
 
 def _view(job_id: int) -> jobs.JobView:
     job = ScrapeJob.objects.exclude(kind=JobKind.WATCH).select_related("source").filter(pk=job_id).first()
     if job is None:
-        raise CommandError(f"There is no job {job_id}. `manage.py job list` shows the latest.")
+        raise CommandError(f"There is no job {job_id}. The admin lists them.")
     return jobs.view(job)
 
 
@@ -179,15 +162,3 @@ def _numbers(pairs: list[str]) -> dict[str, int]:
             raise CommandError(f"Nothing was started. {pair!r} is not a name and a number, such as round=12")
         numbers[name] = int(number[:20])
     return numbers
-
-
-def _collected(given: list[str], file: Path | None) -> list[str]:
-    urls = [url for url in given if url != "-"]
-    texts = [sys.stdin.read()] if "-" in given else []
-    if file is not None:
-        try:
-            texts.append(file.read_text())
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"Nothing was started. {file} can't be read: {error}") from error
-    lines = (line.strip() for text in texts for line in text.splitlines())
-    return urls + [line for line in lines if line and not line.startswith("#")]

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from scraping.configuration import source_file, team_file
+from scraping.configuration import source_file
 from scraping.matches import teams
 
 STADIUM_SECONDS = 5.0
@@ -29,15 +29,15 @@ class Command(BaseCommand):
     def handle(self, *args: Any, reset: bool, **options: Any) -> None:
         try:
             entries = source_file.read(settings.BASE_DIR / "config" / "sources.yaml")
-            aliases = team_file.read(settings.BASE_DIR / "config" / "teams.yaml")
-        except (source_file.SourceFileError, team_file.TeamFileError) as error:
+            aliases = source_file.read_teams(settings.BASE_DIR / "config" / "teams.yaml")
+        except source_file.SourceFileError as error:
             raise CommandError(f"Nothing was changed. {error}") from error
         stadium, now = settings.CONFIG.stadium_url, timezone.now()
         sites = _sites_of(stadium) if stadium else None
         for source in source_file.sync(entries, stadium_url=stadium, stadium_sites=sites, is_reset=reset, now=now):
             state = "enabled" if source.is_enabled else "not enabled"
             self.stdout.write(f"{source.key}: {source.base_url}, {state}")
-        self.stdout.write(f"{team_file.sync(aliases, is_reset=reset)} team aliases")
+        self.stdout.write(f"{source_file.sync_teams(aliases, is_reset=reset)} team aliases")
         teams.assign_all(now)
 
 

@@ -14,12 +14,12 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from scraping.documents import watch_records
-from scraping.models import Importance, Match, MatchLifecycle, Priority
+from scraping.models import Importance, Match, MatchLifecycle, Priority, Source
 from scraping.payloads import Status
 from scraping.policies.error_slowdown import Slowdown
 
 FRESH_SECONDS, OLD_SECONDS = 10.0, 60.0
-LONGEST_TITLE, LONGEST_REASON = 34, 40
+LONGEST_TITLE, LONGEST_REASON, LONGEST_LINE = 34, 40, 160
 HEADINGS = ("MATCH", "TITLE", "PRIORITY", "IMPORTANCE", "AGE", "EVERY", "WHY", "NEXT", "ERRORS", "SOURCES", "STATE")
 CLEAR = "\x1b[H\x1b[2J"
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1"}
@@ -58,7 +58,7 @@ class Command(BaseCommand):
     def _show(self, options: dict[str, Any], *, before: str = "") -> None:
         now = timezone.now()
         found = _found(options)
-        lines = [summary(found, now)]
+        lines = [summary(found, now), *map(request_mode, Source.objects.exclude(request_mode=""))]
         if found:
             lines += table(HEADINGS, [row(one, now) for one in found], is_coloured=self.stdout.isatty())
         self.stdout.write(before + "\n".join(lines))
@@ -85,6 +85,11 @@ def summary(found: list[Match], now: datetime) -> str:
     }
     words = [f"{len(found)} {'match' if len(found) == 1 else 'matches'}", f"oldest {_seconds(max(ages, default=None))}"]
     return f"{now:%H:%M:%S} UTC  " + ", ".join([*words, *(f"{n} {name}" for name, n in counted.items() if n)])
+
+
+def request_mode(source: Source) -> str:
+    """Returns a line about a source that refuses direct requests."""
+    return f"{source.key}: {_cut(source.learned_mode, LONGEST_LINE)}"
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[Cell]], *, is_coloured: bool) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from scraping.matches.pairing import scoring
 from scraping.matches.pairing.scoring import Facts
 from scraping.matches.reconcile.states import SIDES, State, team_name
 from scraping.models import Match, MatchLifecycle, MatchRef
@@ -19,6 +20,7 @@ from scraping.payloads import DiscoveredMatch, Status
 
 BACK, AHEAD = timedelta(hours=12), timedelta(days=6)  # start times that are compared
 MOST_WITH_A_WORD = 40  # a word of more teams ("united", "city") finds no candidates
+ABBREVIATION = 3  # letters of the shortest abbreviation
 UNKNOWN_BACK = timedelta(days=2)  # since the discovery, where no start is known
 _VERSUS = re.compile(r"\s+(?:vs?\.?|versus|@|-|\u2013)\s+", re.IGNORECASE)
 
@@ -39,14 +41,14 @@ class Candidates:
         self._by_word: dict[str, list[Candidate]] = defaultdict(list)
         self.all = list(found)
         for candidate in self.all:
-            for word in _words(candidate.facts):
+            for word in _words(candidate.facts) | _beginnings(candidate.facts, scoring.NEAR):
                 self._by_word[word].append(candidate)
 
     def like(self, facts: Facts) -> Iterator[Candidate]:
-        """Yields the candidates that share a team name, or a word of one that is not common."""
+        """Yields the candidates that share a team name, a word of one that is not common, or its beginning and day."""
         seen: set[int] = set()
         whole = {name for team in facts.teams or () for name in (team.name, team.short)}
-        for word in _words(facts):
+        for word in _words(facts) | _beginnings(facts):
             found = self._by_word.get(word, ())
             for candidate in found if word in whole or len(found) <= MOST_WITH_A_WORD else ():
                 if candidate.match_id not in seen:
@@ -83,6 +85,7 @@ def _candidate(row: dict[str, Any], sources: frozenset[int], aliases: Aliases) -
         series=", ".join(str(part) for part in series if part),
         format=str(metadata.get("match_type") or metadata.get("format") or ""),
         is_live=row["status"] == Status.LIVE,
+        title=row["title"],
     )
     return Candidate(row["pk"], facts, state, sources, bool(row["sequence"]))
 
@@ -96,6 +99,7 @@ def facts_of(found: DiscoveredMatch, aliases: Aliases) -> tuple[Facts, State]:
         start=found.start_time,
         series=found.series,
         is_live=found.status is Status.LIVE,
+        title=found.title,
     )
     return facts, state
 
@@ -115,4 +119,13 @@ def _team_names(state: State, aliases: Aliases) -> tuple[TeamName, TeamName] | N
 
 
 def _words(facts: Facts) -> set[str]:
-    return {word for team in facts.teams or () for word in (*team.words, team.name, team.short) if len(word) > 1}
+    found = ((*team.parts, *team.spelled, team.name, team.short, *team.initials) for team in facts.teams or ())
+    return {word for words in found for word in words if len(word) > 1}
+
+
+def _beginnings(facts: Facts, tolerance: timedelta = timedelta()) -> set[str]:
+    """Returns the first letters of each word with the day, for teams whose words are all abbreviated."""
+    if facts.start is None:
+        return set()
+    days = {(facts.start + change).date() for change in (-tolerance, tolerance)}
+    return {f"{part[:ABBREVIATION]} {day}" for team in facts.teams or () for part in team.parts for day in days}

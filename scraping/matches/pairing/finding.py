@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
 from scraping.matches.pairing import scoring
 from scraping.matches.pairing.candidates import Candidate, Candidates, candidates, facts_of
 from scraping.matches.pairing.merging import MergeRefused, merge
-from scraping.matches.pairing.scoring import PairComparison, PairOutcome
+from scraping.matches.pairing.scoring import Facts, PairComparison, PairOutcome
 from scraping.matches.reconcile.states import is_crossed
 from scraping.models import Match, PairingReview, PairingState, Source, TeamAlias, match_key
 from scraping.names import Aliases
@@ -41,18 +41,30 @@ class Finder:
     def find(self, found: DiscoveredMatch) -> Place:
         """Returns the match that a listed one surely is, None if there is none; the sweep compares doubtful ones."""
         facts, state = facts_of(found, self.aliases)
-        compared = (
-            (candidate, scoring.score(facts, candidate.facts, self.aliases))
-            for candidate in self.known.like(facts)
-            if self.source_id not in candidate.sources and candidate.match_id not in self._taken
-        )
-        same = [pair for pair in compared if pair[1].outcome is PairOutcome.SAME]
-        same.sort(key=lambda pair: -pair[1].score)
-        if same and (len(same) == 1 or same[0][1].score > same[1][1].score):
-            best = same[0][0]
-            self._taken.add(best.match_id)
-            return best.match_id, is_crossed(state, best.state, self.aliases) is True
-        return None, False
+        compared = compare(facts, self.known, self.aliases)
+        best = the_same(one for one in compared if self._is_free(one[0]))
+        if best is None:
+            return None, False
+        self._taken.add(best.match_id)
+        return best.match_id, is_crossed(state, best.state, self.aliases) is True
+
+    def _is_free(self, candidate: Candidate) -> bool:
+        return self.source_id not in candidate.sources and candidate.match_id not in self._taken
+
+
+def compare(facts: Facts, known: Candidates, aliases: Aliases) -> Iterator[tuple[Candidate, PairComparison]]:
+    """Compares a match with the candidates that it may be the same as."""
+    for candidate in known.like(facts):
+        yield candidate, scoring.score(facts, candidate.facts, aliases)
+
+
+def the_same(compared: Iterable[tuple[Candidate, PairComparison]]) -> Candidate | None:
+    """Returns the candidate that is surely the same match; None if there is none, or two are equally good."""
+    same = [pair for pair in compared if pair[1].outcome is PairOutcome.SAME]
+    same.sort(key=lambda pair: -pair[1].score)
+    if same and (len(same) == 1 or same[0][1].score > same[1][1].score):
+        return same[0][0]
+    return None
 
 
 def sweep(*, now: datetime) -> int:
@@ -97,9 +109,9 @@ def _sweep(sport: str, now: datetime) -> int:
 def _compared(known: Candidates, aliases: Aliases) -> Iterator[tuple[Candidate, Candidate, PairComparison]]:
     """Yields pairs of two sources' matches that may be the same, the best first. Ties are for a person."""
     found = [
-        (one, other, scoring.score(one.facts, other.facts, aliases))
+        (one, other, comparison)
         for one in known.all
-        for other in known.like(one.facts)
+        for other, comparison in compare(one.facts, known, aliases)
         if one.match_id < other.match_id and not one.sources & other.sources
     ]
     likely = [triple for triple in found if triple[2].outcome is not PairOutcome.APART]

@@ -180,8 +180,8 @@ def _inherit_decisions(keep: Match, gone: Match) -> None:
 
 
 def _announce(keep: Match, gone: Match, actor: str, reason: str) -> None:
-    text = "Match %s (%s) is now part of match %s (%s): %s"
-    logger.info(text, gone.pk, gone, keep.pk, keep, reason or actor, extra={"action": "matches_joined"})
+    text, extra = "%s is now part of %s (%s): %s", {"action": "matches_joined", "match_id": keep.key}
+    logger.info(text, gone, keep, keep.key, reason or actor, extra=extra)
     matches_joined.send_robust(sender=Match, match_id=keep.pk, gone_id=gone.pk, reason=reason, actor=actor)
     for match in (keep, gone):
         match_updated.send_robust(sender=Match, match_id=match.pk, sequence=match.sequence, is_changed=True, ref=None)

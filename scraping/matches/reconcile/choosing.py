@@ -150,13 +150,17 @@ def _accepted_start(chosen: SourceView, ranked: Sequence[SourceView]) -> SourceV
 
 
 def _not_taken_back(chosen: SourceView, ranked: Sequence[SourceView], known: State) -> SourceView:
-    """Keeps a silent source of at least the same weight for a while, if the chosen one is behind the known state.
+    """Keeps another source for a while, if the chosen one is behind the known state: a silent one of at least the same
+    weight, or one that was read after it.
 
-    Otherwise a late source would take back known events, and bring them again some seconds later.
+    Otherwise a late source, or a reading that is written late, would take back known events and bring them again some
+    seconds later.
     """
     if known and goes_backwards(known, chosen.state):
         newest = max(view.captured_at for view in ranked)
-        for view in (one for one in ranked if one is not chosen and one.weight >= chosen.weight):
+        for view in ranked:
+            if view is chosen or (view.weight < chosen.weight and view.captured_at <= chosen.captured_at):
+                continue
             behind = (newest - view.captured_at).total_seconds()
             if behind <= HELD_SECONDS and not goes_backwards(known, view.state):
                 return view

@@ -1,5 +1,6 @@
 """A task's call through the breakers of its source and its match, and the evaluation of source breakers by all calls.
 
+Guards against calls that a broken source or match would only fail: they are refused before they begin.
 Outcomes per source are counted in memory and written with every heartbeat: that saves one statement in every poll. The
 source breaker evaluates ten minutes, so a delay of seconds does not matter, nor do the few calls of a killed worker.
 """

@@ -1,4 +1,8 @@
-"""Operator overrides of a breaker: force it open or closed until a time, reset it, or probe it now."""
+"""Operator overrides of a breaker: force it open or closed until a time, reset it, or probe it now.
+
+Guards against an override that is forgotten: a forced state has an end and the operator's name and reason, and every
+change is audited; after it the breaker follows the calls again.
+"""
 
 from __future__ import annotations
 

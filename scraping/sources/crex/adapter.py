@@ -13,7 +13,7 @@ from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Event, Figures, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
-from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, ReadMode, RefInfo, Request
+from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.crex import ball_feed, listing, players, rendered_page, schemas, site, texts
 from scraping.sources.crex.details import details_of
 from scraping.sources.crex.payload import assemble_payload
@@ -45,7 +45,7 @@ class CrexAdapter(Adapter):
         )
 
     def parse(self, reading: Reading) -> Payload:
-        if reading.mode is not ReadMode.DIRECT:
+        if not reading.mode.is_requested:
             return self._from_visit(reading)
         return self._from_live(reading, PUBLIC if reading.document(PUBLIC) is not None else "live")
 

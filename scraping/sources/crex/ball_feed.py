@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from pydantic import ValidationError
+
 from scraping import event_keys
-from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent
-from scraping.sources import cricket, parsing
+from scraping.sources import broken_parts, cricket, parsing
 from scraping.sources.base import Reading
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.crex import schemas, site, texts
 from scraping.sources.crex.schemas import AnyItem, BallItem, FeedItem, OtherItem, OverItem, WicketItem
 
@@ -34,28 +36,38 @@ def items_of(reading: Reading) -> list[FeedItem] | None:
 
 
 def items_in(data: Any, match_key: str) -> list[FeedItem] | None:
-    """Returns the items, or None where the data has no list.
+    """Returns the readable items, or None where there is no list or none of its items can be read.
 
-    Raises PayloadRejected for the feed of another match, and SchemaBreak where its items do not match the schema.
+    Raises PayloadRejected for the feed of another match.
     """
+    if data is None:
+        return None
     if isinstance(data, dict):
         data = next((value for value in data.values() if isinstance(value, list)), None)
-    if not isinstance(data, list):
-        return None
     for item in parsing.rows(data):
         parsing.refuse_another("the ball feed is", parsing.text(item.get("mfkey"), 20) or None, match_key)
-    unique: dict[object, FeedItem] = {}
-    for one in parsing.validated(list[AnyItem], data, schema=schemas.FEED, path="items"):
+    items = parsing.readable(list[AnyItem], data, schema=schemas.FEED, path="items")
+    if items is None:
+        return None
+    unique: dict[str, FeedItem] = {}
+    for one in items:
         unique.setdefault(parsing.text(one.id, 120), one)  # an id that comes twice counts once
-    if "" in unique:
-        raise SchemaBreak(f"{schemas.FEED}: items[].id (empty)")
-    return list(unique.values())
+    if unique.pop("", None):
+        broken_parts.note("items[].id", "A text that is not empty")
+    return list(unique.values()) if unique or not items else None
 
 
 def events_of(items: Sequence[FeedItem]) -> tuple[Event, ...]:
-    """Returns one event for each item, in the feed's order."""
+    """Returns one event for each item, in the feed's order, without those that have an impossible value."""
     places = positions_in_overs(items)
-    return tuple(_event_of(item, places.get(str(item.id))) for item in items)
+    events: list[Event] = []
+    for item in items:
+        try:
+            events.append(_event_of(item, places.get(str(item.id))))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            broken_parts.note("items[]", f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    return tuple(events)
 
 
 def _event_of(item: FeedItem, place: int | None) -> Event:
@@ -165,19 +177,22 @@ def _order(identity: int | str) -> tuple[int, str]:
 
 def over_of_ball(ball: BallItem) -> Over | None:
     done, dot, _ = ball.o.partition(".")
-    return (ball.inning, int(done)) if dot and parsing.is_number(done) else None
+    number = parsing.integer(done) if dot and parsing.is_number(done) else None
+    return None if number is None else (ball.inning, number)
 
 
 def over_ended(item: OverItem) -> Over | None:
     """Returns the over of a summary, which counts from 1."""
-    number = str(item.o)
-    return (item.inning, int(number) - 1) if parsing.is_number(number) and int(number) else None
+    number = parsing.integer(item.o)
+    return (item.inning, number - 1) if number and number > 0 else None
 
 
 def positions_in_overs(items: Sequence[FeedItem]) -> dict[str, int]:
     """Returns the known positions of deliveries by item id. Without running numbers the list's order counts."""
     balls = sorted((one for one in items if isinstance(one, BallItem)), key=lambda ball: _order(ball.id))
     has_numbers = any(ball.delivery for ball in balls)
+    if not has_numbers and is_broken("items"):
+        return {}  # a delivery between them may be missing
     by_over: dict[Over, Numbered] = defaultdict(list)
     for place, ball in enumerate(balls, start=2):  # 1 is the first ball of a match
         over, number = over_of_ball(ball), (ball.delivery or 0) if has_numbers else place

@@ -14,11 +14,11 @@ from typing import Any
 from parsel import Selector
 
 from scraping.errors import PayloadRejected
-from scraping.payloads import Team, Toss
-from scraping.sources import cricket, parsing
+from scraping.payloads import BrokenPart, Team, Toss
+from scraping.sources import broken_parts, cricket, parsing
 from scraping.sources.base import Reading
 from scraping.sources.crex import schemas, site, texts
-from scraping.sources.crex.schemas import MatchMeta, ScorecardInnings, scorecard_innings
+from scraping.sources.crex.schemas import MAX_TARGET, MatchMeta, ScorecardInnings, readable_innings
 
 _MATCH = "match-"
 
@@ -45,7 +45,8 @@ class MatchDetails:
     has_play: bool = False  # a ball had been bowled when the page was made
     innings_seen: int = 0  # how many innings had begun when the page was made
     target: int | None = None  # of the innings that was current then
-    card: tuple[ScorecardInnings, ...] = ()  # the scorecard, where the page carries one
+    card: Mapping[int, ScorecardInnings] = field(default_factory=dict)  # the scorecard, where the page carries one
+    broken: tuple[BrokenPart, ...] = ()  # what could not be read of the page
 
 
 def details_of(reading: Reading) -> MatchDetails:
@@ -53,6 +54,8 @@ def details_of(reading: Reading) -> MatchDetails:
     details = MatchDetails()
     for page in filter(None, map(reading.document, ("page", "static_page"))):
         details = details_in_page(page.body, reading.ref.source_event_id)
+        for part in details.broken:
+            broken_parts.note(part.path, part.expected, part.count)
         if details.teams:
             break
     mapping = site.json_of(reading.document("mapping"))
@@ -65,6 +68,12 @@ def details_in_page(body: bytes, match_key: str) -> MatchDetails:
 
     Raises PayloadRejected for another match's page, SchemaBreak where its entry of the match has another shape.
     """
+    with broken_parts.noting() as broken:
+        details = _details_in(body, match_key)
+    return replace(details, broken=tuple(broken))
+
+
+def _details_in(body: bytes, match_key: str) -> MatchDetails:
     html = body.decode("utf-8", errors="replace")
     state = site.page_state(html)
     if state is None:
@@ -77,6 +86,7 @@ def details_in_page(body: bytes, match_key: str) -> MatchDetails:
         if (key := parsing.text(parsing.mapping(meta.get(side)).get("fkey"), 20))
         and (name := parsing.text(parsing.mapping(meta.get(side)).get("name"), 120))
     }
+    target = parsing.integer(live.get("target"))
     details = MatchDetails(
         team_keys=frozenset(teams),
         teams=_with_short_names(teams, live),
@@ -91,8 +101,8 @@ def details_in_page(body: bytes, match_key: str) -> MatchDetails:
         first_innings=parsing.text(live.get("j"), 40),
         has_play=texts.has_score(live.get("j")),
         innings_seen=max((parsing.integer(live.get("h")) or 0) + 1, parsing.integer(live.get("inning")) or 0),
-        target=parsing.integer(live.get("target")) or None,
-        card=scorecard_innings(site.embedded_response(state, site.SCORECARD)) or (),
+        target=target if target in range(1, MAX_TARGET + 1) else None,
+        card=readable_innings(site.embedded_response(state, site.SCORECARD)),
     )
     details = with_mapping(details, *site.embedded_responses(state, site.MAPPING))
     return replace(details, toss=_toss(state, live, html, details.teams))

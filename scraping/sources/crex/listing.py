@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
-from urllib.parse import urljoin
 
 import orjson
 from parsel import Selector
@@ -24,6 +22,7 @@ from scraping.sources.crex.details import MatchDetails, with_mapping
 from scraping.sources.crex.schemas import FIXTURE_KEYS, ListedFixture, ListedMatch
 from scraping.sources.crex.site import match_key
 from scraping.sources.crex.texts import parse_total
+from scraping.sources.parsing import LIST_ROW
 
 CARDS = (".live-card", ".match-card-container", ".match-card", "[class*='match-card']")
 _KEY_SHAPE = re.compile(r"[0-9A-Za-z]{1,8}", re.ASCII)
@@ -44,7 +43,7 @@ def matches_of(reading: Reading, base_url: str) -> list[DiscoveredMatch]:
     listed, broken = None, None
 
     def match_of(row: tuple[str, Any]) -> DiscoveredMatch:
-        key, item = row[0], parsing.validated(ListedMatch, row[1], schema=schemas.LIST, path=f"matches.{row[0]}")
+        key, item = row[0], parsing.validated(ListedMatch, row[1], schema=schemas.LIST, path="matches[]")
         url = cards[key][0] if key in cards else _match_url(key, base_url)
         return _of_item(key, item, names, reading, url=url)
 
@@ -75,25 +74,33 @@ def _match_url(key: str, base_url: str) -> str:
 
 
 def _rows_in(data: Any) -> dict[str, Any] | None:
-    """Returns the rows by match key, or None where this is no list of matches."""
+    """Returns the rows by match key, or None where this is no list of matches; notes what is no row in a list."""
     parsing.raise_if_error_body(data, "")
     if not isinstance(data, dict):
         return None
     rows = {key: row for key, row in data.items() if _KEY_SHAPE.fullmatch(key) and isinstance(row, dict)}
     is_list = not data or any("b" in row or "c" in row for row in rows.values())
-    return rows if is_list else None
+    if not is_list:
+        return None
+    for key in data:
+        if key not in rows:
+            parsing.note_unrecognized(LIST_ROW, f"{schemas.LIST}: {key} (not a match)")
+    return rows
 
 
 def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
-    """Returns address and card by match key."""
+    """Returns address and card by match key; notes a link to a match that is no address."""
     cards: dict[str, tuple[str, Selector]] = {}
     root = Selector(text=html or "<html></html>", type="html")
     for selector in (*CARDS, "body"):
         for card in root.css(selector):
             for href in card.css("a::attr(href)").getall():
-                if key := match_key(href):
-                    with suppress(ValueError):  # not an address
-                        cards.setdefault(key, (urljoin(page_url, href), card))
+                if not (key := match_key(href)):
+                    continue
+                if address := parsing.joined(page_url, href):
+                    cards.setdefault(key, (address, card))
+                else:
+                    parsing.note_unrecognized(LIST_ROW, f"not an address: {href}")
         if cards:
             break
     return cards

@@ -13,7 +13,8 @@ from typing import Any
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Side
-from scraping.sources import cricket, parsing
+from scraping.sources import broken_parts, cricket, parsing
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.crex import schemas, texts
 from scraping.sources.crex.schemas import EarlyResponse, LiveResponse, RecentOver, ScorecardInnings
 from scraping.sources.crex.texts import BALLS_PER_OVER, Total, flag_key, parse_total
@@ -41,7 +42,7 @@ class LiveState:
     toss_text: str
     announcement: str
     target: int | None  # of the current innings, where it is printed
-    is_reduced: bool  # by rain, so that no target can be computed
+    is_reduced: bool  # by rain, or perhaps so, so that no target can be computed
 
     @property
     def has_play(self) -> bool:
@@ -60,11 +61,14 @@ def is_limited(match_type: str) -> bool:
 
 
 def parse_live(data: Mapping[str, Any], *, is_before_start: bool = False, url: str = "") -> LiveState:
-    """Raises SchemaBreak for a missing required field; before the start the scores may be missing."""
+    """Raises SchemaBreak without teams or score; before the start the scores may be missing."""
     model: type[EarlyResponse] = EarlyResponse if is_before_start else LiveResponse
-    response = parsing.validated(model, data, schema=schemas.LIVE, url=url)
+    response = parsing.validated(model, data, schema=schemas.LIVE, url=url, needed=("a", "j", "k"))
+    if "B" not in data and not is_before_start:
+        broken_parts.note("B", "Field required")
     first, _, second = response.a.partition(".")
-    ball, toss_text, *others = map(parsing.plain, (response.B, response.comment1, response.res, response.ac))
+    ball = parsing.plain(response.B, 120)
+    toss_text, *others = map(parsing.plain, (response.comment1, response.res, response.ac))
     totals, current_innings = totals_in_live(response, (first, second))
     match_type = parsing.text(response.fo or response.mt, 40)
     if match_type and not is_long(match_type) and not is_limited(match_type):
@@ -85,20 +89,27 @@ def parse_live(data: Mapping[str, Any], *, is_before_start: bool = False, url: s
         document_id=parsing.text(response.dt_id, 60),
         toss_text=toss_text,
         announcement=announcement,
-        target=(int(target[1]) if target else parsing.integer(response.target)) or None,
-        is_reduced=bool(parsing.integer(response.over_reduced)) or "reduced" in announcement.lower(),
+        target=(int(target[1]) if target else response.target) or None,
+        is_reduced=bool(parsing.integer(response.over_reduced)) or "reduced" in announcement.lower() or is_broken("C"),
     )
 
 
 def totals_in_live(response: EarlyResponse, keys: tuple[str, str]) -> tuple[dict[int, Total], int]:
-    """Returns the totals by innings number, and the number of the current innings."""
+    """Returns the totals by innings number, and the number of the current innings.
+
+    Raises SchemaBreak where the first score is missing although play has begun.
+    """
     totals = dict(enumerate(_printed_innings(response, keys), start=1))
     last_over = max((over.i for over in response.rb or ()), default=0)
-    number = max(parsing.integer(response.h) or 0, (response.inning or 1) - 1, last_over) + 1
-    if number > 2 and number > len(totals):
+    number = max(response.h or 0, (response.inning or 1) - 1, last_over) + 1
+    if response.j is None and (totals or number > 1):
+        raise SchemaBreak(f"{schemas.LIVE}: j (no score, although play has begun)")
+    if number > max(len(totals), 1):
         current = _of_recent_overs(response.rb or (), number, keys) or _of_rendering(response, number, keys)
-        if current is not None:
+        if current is not None and current.is_possible:
             totals[number] = current
+        if 2 not in totals:
+            broken_parts.note("k", "The score of the second innings")
     return totals, number if totals else 0
 
 
@@ -107,31 +118,33 @@ def _printed_innings(response: EarlyResponse, keys: tuple[str, str]) -> list[Tot
     firsts: list[Total] = []
     seconds: list[Total] = []
     for side, name, score, later in ((SIDES[0], "j", response.j, response.l), (SIDES[1], "k", response.k, response.m)):
-        parts = [part for part in _SECOND_INNINGS.split(score.strip()) if part]
-        totals = [required_total(part, side, f"{schemas.LIVE}: {name}") for part in parts]
+        parts = [part for part in _SECOND_INNINGS.split((score or "").strip()) if part.lower() not in texts.NOT_BATTED]
+        totals = [_required_total(part, side, name) for part in parts]
         third = parsing.text(later, 40)
         if len(totals) == 1 and "/" in third and (more := parse_total(third, side)) is not None:
             totals.append(more)  # `l` and `m` are mostly recent overs
         firsts += totals[:1]
         seconds += totals[1:2]
     batting = {over.i: over.bt for over in response.rb or ()}
+    if len(seconds) == 2 and is_broken("rb") and not batting.keys() & {2, 3}:
+        seconds.clear()  # their order is unknown
     if len(seconds) == 2 and (batting.get(2) == keys[1] or batting.get(3) == keys[0]):
         seconds.reverse()  # the second side bats again first
-    current = parsing.integer(response.h)  # the current innings has begun, even without a ball
-    return [one for index, one in enumerate(firsts + seconds) if one.has_play or index == current]
+    # the current innings has begun, even without a ball
+    return [one for index, one in enumerate(firsts + seconds) if one.has_play or index == response.h]
 
 
-def required_total(score: str, side: Side, path: str) -> Total:
+def _required_total(score: str, side: Side, field: str) -> Total:
     total = parse_total(score, side)
     if total is None:
-        raise SchemaBreak(f"{path} (not a score: {score[:40]!r})")
+        raise SchemaBreak(f"{schemas.LIVE}: {field} (not a score: {score[:40]!r})")
     return total
 
 
 def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, str]) -> Total | None:
     """Returns the current innings from its last over: `ts` is the score after it, `o` counts from one."""
     own = [over for over in overs if over.i == number - 1 and over.bt in keys]
-    if not own:
+    if not own or is_broken("rb"):  # a ball or the last over may be missing
         return None
     last = max(own, key=lambda over: over.o)
     bowled = sum(texts.is_legal_ball(str(ball.u)) for ball in last.b)
@@ -142,17 +155,25 @@ def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, 
 def _of_rendering(response: EarlyResponse, number: int, keys: tuple[str, str]) -> Total | None:
     """Returns the current innings from the display fields of the page's copy; its team1 is the batting side."""
     batting = flag_key(response.team1flag)
-    if batting not in keys or response.inning != number or not response.score1:
+    if batting not in keys or response.inning != number or not response.score1 or is_broken("over1"):
         return None
     return parse_total(f"{response.score1}({response.over1 or '0.0'}", SIDES[keys.index(batting)])
 
 
-def totals_on_scorecard(card: Sequence[ScorecardInnings], keys: tuple[str, str]) -> dict[int, Total]:
-    """Returns the totals of a scorecard by innings number; raises PayloadRejected for one of another match."""
+def side_at_bat(innings: ScorecardInnings, keys: tuple[str, str]) -> Side:
+    """Returns the side of an innings; raises PayloadRejected for the scorecard of another match."""
+    if innings.c not in keys:
+        raise PayloadRejected(f"the scorecard is about another match: team {innings.c} is none of {'/'.join(keys)}")
+    return SIDES[keys.index(innings.c)]
+
+
+def totals_on_scorecard(card: Mapping[int, ScorecardInnings], keys: tuple[str, str]) -> dict[int, Total]:
+    """Returns the readable totals of a scorecard by innings number."""
     totals: dict[int, Total] = {}
-    for number, innings in enumerate(card, start=1):
-        if innings.c not in keys:
-            raise PayloadRejected(f"the scorecard is about another match: team {innings.c} is none of {'/'.join(keys)}")
-        side = SIDES[keys.index(innings.c)]
-        totals[number] = required_total(innings.d, side, f"{schemas.SCORECARD}: [{number - 1}].d")
+    for number, innings in card.items():
+        total = parse_total(innings.d or "", side_at_bat(innings, keys))
+        if total is not None and total.is_possible:
+            totals[number] = total
+        elif innings.d is None or innings.d.strip().lower() not in texts.NOT_BATTED:
+            broken_parts.note("innings[].d", "A score")
     return totals

@@ -8,11 +8,11 @@ from typing import Any
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Event, Innings, MatchState, Payload, Sport, Status, Team, Teams, score_of
 from scraping.sources import cricket, parsing
-from scraping.sources.base import Adapter, Reading, ReadMode
-from scraping.sources.crex import ball_feed, schemas, texts
+from scraping.sources.base import Adapter, Reading
+from scraping.sources.crex import ball_feed, schemas, site, texts
 from scraping.sources.crex.details import MatchDetails, details_of
 from scraping.sources.crex.live import LiveState, is_limited, is_long, parse_live, totals_on_scorecard
-from scraping.sources.crex.schemas import ScorecardInnings, scorecard_innings
+from scraping.sources.crex.schemas import ScorecardInnings, readable_innings
 from scraping.sources.crex.texts import Total
 
 
@@ -34,16 +34,15 @@ def assemble_payload(
     details = details_of(reading)
     is_early = details.start_time is not None and reading.captured_at < details.start_time
     live = parse_live(data, is_before_start=is_early, url=url)
-    document = reading.document("scorecard")
-    card = scorecard_innings(document.json() if document else None) or details.card
-    if reading.mode is ReadMode.DIRECT and not is_public:
+    card = readable_innings(site.json_of(reading.document("scorecard"))) or details.card
+    if reading.mode.is_requested and not is_public:
         _require_scorecard(live, details, card)
     items = None if is_public else ball_feed.items_of(reading)
     _check_identity(live, details, reading.ref.source_event_id)
     events = ball_feed.events_of(items or ())
     state = _state_of(reading, live, details, card, events)
     missing = ("live_answer",) if is_public or is_copy else ()
-    if state.innings and len(state.innings) != state.innings[-1].number:
+    if state.innings and len(state.innings) < max(state.innings[-1].number, live.current_innings):
         missing = (*missing, "innings")
     return adapter.payload(
         reading,
@@ -60,7 +59,7 @@ def _state_of(
     reading: Reading,
     live: LiveState,
     details: MatchDetails,
-    card: Sequence[ScorecardInnings],
+    card: Mapping[int, ScorecardInnings],
     events: Sequence[Event],
 ) -> MatchState:
     teams = Teams(team_a=_team(live.team_keys[0], details), team_b=_team(live.team_keys[1], details))
@@ -99,13 +98,13 @@ def _state_of(
     )
 
 
-def _require_scorecard(live: LiveState, details: MatchDetails, card: Sequence[ScorecardInnings]) -> None:
+def _require_scorecard(live: LiveState, details: MatchDetails, card: Mapping[int, ScorecardInnings]) -> None:
     """Raises SchemaBreak once per innings where a direct read needs the scorecard and does not request it.
 
     The live response has no fields for a third or later innings. The page requests the scorecard then, so the visit
     that follows adds it to the direct reads.
     """
-    known = set(live.innings) | set(range(1, len(card) + 1))
+    known = live.innings.keys() | card.keys()
     wanted = range(1, live.current_innings + 1)  # may be any number
     lacks = live.current_innings > 2 and any(number not in known for number in wanted)
     if lacks and details.innings_seen < live.current_innings:
@@ -136,7 +135,7 @@ def title_of(team_a: str, team_b: str, match_round: str = "") -> str:
     return f"{team_a} v {team_b}, {'match ' if parsing.is_number(match_round) else ''}{match_round}"
 
 
-def innings_of(live: LiveState, details: MatchDetails, card: Sequence[ScorecardInnings]) -> tuple[Innings, ...]:
+def innings_of(live: LiveState, details: MatchDetails, card: Mapping[int, ScorecardInnings]) -> tuple[Innings, ...]:
     totals = merged_totals(live.innings, totals_on_scorecard(card, live.team_keys))
     match_type = details.match_type or live.match_type
     last = max(totals, default=0)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from scraping.payloads import Team
-from scraping.sources import parsing
+from scraping.errors import SchemaBreak
+from scraping.payloads import MAX_INNINGS, Team
+from scraping.sources import broken_parts, parsing
 from scraping.sources.parsing import Response
 
 LIVE, FEED, SCORECARD = "crex.live.v1", "crex.feed.v1", "crex.scorecard.v1"
@@ -18,17 +19,27 @@ SQUADS, LIST, PAGE, DOM = "crex.squads.v1", "crex.list.v1", "crex.page.v1", "cre
 Key = Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}$")]
 MaybeKey = Annotated[str, Field(pattern=r"^[0-9A-Za-z]{0,8}$")]
 Maybe = str | int | float | None
+MAX_TARGET = 4000
+
+
+def _as_number(value: Any) -> Any:
+    number = parsing.integer(value)
+    return (value or None) if number is None else number
+
+
+Number = BeforeValidator(_as_number)  # also as text; an empty text is none
+Line = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+InningsIndex = Annotated[int, Field(ge=0, lt=MAX_INNINGS)]  # from 0
 
 
 class RecentBall(Response):
     u: str | int  # the code, "nb1"
-    d: int  # the ball's number, repeated by a wide or no-ball
 
 
 class RecentOver(Response):
     """An over of `rb`."""
 
-    i: int  # innings, from 0
+    i: InningsIndex
     o: int  # over, from 1
     bt: str  # the side at the bat
     ts: str  # its score after the over
@@ -36,13 +47,14 @@ class RecentOver(Response):
 
 
 class EarlyResponse(Response):
-    """getSV3 before the start: only the teams are required."""
+    """getSV3 before the start: only the teams are required. A score may be null."""
 
     a: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}\.[0-9A-Za-z]{1,8}$")]  # team keys, in batting order
-    j: str = ""  # the first team's first innings
-    k: str = ""
-    B: str = ""  # the last ball, or the name of the break
-    h: str | int | None = None  # the innings at hand, from 0
+    j: str | None = None  # the first team's first innings
+    k: str | None = None
+    # The last ball, or the name of the break.
+    B: Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)] = ""
+    h: Annotated[InningsIndex | None, Number] = None  # the innings at hand
     l: Any = None  # noqa: E741  # recent overs; in the list of matches the third innings
     m: Any = None
     fo: str | None = None
@@ -56,8 +68,8 @@ class EarlyResponse(Response):
     over_reduced: Any = None
     rb: Annotated[list[RecentOver] | None, BeforeValidator(lambda overs: overs or None)] = None
     # What the copy in the page adds. Its team1 is the side now batting.
-    inning: int | None = None  # from 1
-    target: Any = None
+    inning: Annotated[Annotated[int, Field(ge=0, le=MAX_INNINGS)] | None, Number] = None  # from 1
+    target: Annotated[Annotated[int, Field(ge=0, le=MAX_TARGET)] | None, Number] = None
     team1flag: str | None = None
     score1: str | None = None
     over1: str | None = None
@@ -66,24 +78,23 @@ class EarlyResponse(Response):
 class LiveResponse(EarlyResponse):
     """getSV3 after the start."""
 
-    j: str
-    k: str
-    B: str
+    j: str | None
+    k: str | None
 
 
 class FeedItem(Response):
     """The fields of all items of the ball feed. Texts that are only shown may be of any type."""
 
     id: Annotated[int | str, Field(union_mode="left_to_right")]
-    inning: int | None = None
+    inning: InningsIndex | None = None
     o: Maybe = None  # over
 
 
 class BallItem(FeedItem):
-    inning: int
+    inning: InningsIndex
     o: str  # "11.5"
     b: str | int  # the code
-    s: str  # the score after it
+    s: Any = None  # the score after it
     c1: Any = None
     c2: Any = None
     pf: Any = None
@@ -92,8 +103,7 @@ class BallItem(FeedItem):
 
 
 class WicketItem(FeedItem):
-    inning: int
-    o: str
+    inning: InningsIndex
     player_fullname: Any = None
     player: Any = None
     r: int | str | None = None
@@ -104,10 +114,10 @@ class WicketItem(FeedItem):
 
 
 class OverItem(FeedItem):
-    inning: int
+    inning: InningsIndex
     o: int | str  # from 1
     runs: int | str | None = None
-    s: str | None = None
+    s: Any = None
     rb: str | None = None  # the over's codes, "1.4.W.1nb"
     team: Any = None
 
@@ -143,7 +153,7 @@ class ScorecardInnings(Response):
     """One innings of getSC4."""
 
     c: Key  # the side at the bat
-    d: str  # "421/5d(690": balls, or overs where there is a dot
+    d: str | None = None  # "421/5d(690": balls, or overs where there is a dot
     b: list[str] = []  # KEY.runs.balls.4s.6s.../...
     a: list[str] = []  # KEY.runs.balls.maidens.wickets
 
@@ -152,9 +162,9 @@ class SquadsResponse(Response):
     """getIV4."""
 
     t: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,8}-[0-9A-Za-z]{1,8}$")]
-    tp: str = ""  # who plays: teams split by "/", players by "-", KEY.matches.role.x.foreign.injured
-    tb: str = ""  # the squads
-    x: str = ""  # captain/keeper/captain/keeper
+    tp: Line = ""  # who plays: teams split by "/", players by "-", KEY.matches.role.x.foreign.injured
+    tb: Line = ""  # the squads
+    x: Line = ""  # captain/keeper/captain/keeper
 
 
 class ListedMatch(Response):
@@ -230,9 +240,26 @@ class MatchMeta(Response):
     team2: MetaTeam
 
 
-def scorecard_innings(response: Any) -> tuple[ScorecardInnings, ...] | None:
-    """Returns the innings of a getSC4 response, or None without one; raises SchemaBreak for another shape."""
-    if response is None:
-        return None
-    innings = response.get("innings") if isinstance(response, dict) else response
-    return tuple(parsing.validated(list[ScorecardInnings], innings, schema=SCORECARD, path="innings"))
+def scorecard_innings(response: Any) -> dict[int, ScorecardInnings]:
+    """Returns the innings of a getSC4 response by number; one that cannot be read leaves the others their numbers.
+
+    Raises SchemaBreak where none can be read; no response has no innings.
+    """
+    listed = response.get("innings") if isinstance(response, dict) else response
+    innings = {
+        number: one
+        for number, row in enumerate(listed[:MAX_INNINGS] if isinstance(listed, list) else (), start=1)
+        if (one := parsing.readable(ScorecardInnings, row, schema=SCORECARD, path="innings[]")) is not None
+    }
+    if response is not None and listed != [] and not innings:
+        parsing.validated(list[ScorecardInnings], listed, schema=SCORECARD, path="innings")
+    return innings
+
+
+def readable_innings(response: Any) -> dict[int, ScorecardInnings]:
+    """Returns the same for a reading that can do without the scorecard: without innings where it cannot be read."""
+    try:
+        return scorecard_innings(response)
+    except SchemaBreak as broken:
+        broken_parts.note("innings", str(broken))
+        return {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,6 +11,7 @@ import orjson
 
 from scraping.errors import SchemaBreak
 from scraping.readings import Document
+from scraping.sources import broken_parts
 
 Parsed = TypeVar("Parsed")
 
@@ -116,7 +116,9 @@ def first_parsed(
 
 
 def json_of(document: Document | None) -> Any:
-    """Returns the JSON of a response; None where it is no JSON."""
-    with suppress(SchemaBreak):
+    """Returns the JSON of a response; None where it is no JSON, which is noted."""
+    try:
         return document.json() if document else None
-    return None
+    except SchemaBreak as broken:
+        broken_parts.note(document.name if document else "", str(broken))
+        return None

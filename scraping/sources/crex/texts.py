@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from scraping.payloads import Phase, Side, Status
+from pydantic import ValidationError
+
+from scraping.payloads import Innings, Phase, Side, Status
 from scraping.sources import cricket, parsing
 
 # "92/10(14.4" has no closing bracket; "92-10" is the DOM's spelling; "(48" without a dot counts balls. Negative numbers
@@ -22,6 +24,7 @@ _SCORE = re.compile(
 )
 _FLAG_KEY = re.compile(r"/([0-9A-Za-z]{1,8})\.(?:png|svg|webp|jpg)(?:\?|$)")
 BALLS_PER_OVER = 6
+NOT_BATTED = frozenset({"", "-", "--", "yet to bat", "did not bat", "dnb"})  # in place of a score
 
 # The last-ball field also says what is about to happen: the ball starts, is in the air, is a free hit; the over ends.
 BALL_MOMENTS = frozenset({"b", "o", "bc", "ba", "fh", "e", "wd", "nb", "w"})
@@ -98,6 +101,14 @@ class Total:
     @property
     def has_play(self) -> bool:
         return bool(self.runs or self.wickets or self.is_declared or self.overs not in ("0.0", "0.00"))
+
+    @property
+    def is_possible(self) -> bool:
+        try:
+            Innings(number=1, **vars(self))
+        except ValidationError:
+            return False
+        return True
 
     @property
     def progress(self) -> tuple[int, int, int]:

@@ -14,7 +14,7 @@ from scraping.payloads import DiscoveredMatch, Event, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import plays, site, summary
-from scraping.sources.espn.schemas import ROSTERS, SUMMARY, Competition, Plays
+from scraping.sources.espn.schemas import ROSTERS, SUMMARY, SUMMARY_NEEDS, Competition, Plays
 from scraping.sources.parsing import validated
 
 PLAYS = "plays"
@@ -55,12 +55,14 @@ class EspnAdapter(Adapter):
         if first is None or data is None:
             return ()
         page, number = plays.page_of(data, first.url), site.number_in(first.url, "page")
+        if page is None:
+            return ()
         ask = partial(_page_request, reading.ref, base_url, site.number_in(first.url, "period"))
         if number is not None:
             return tuple(ask(earlier) for earlier in range(max(1, number - _STEP + 1), number))
-        if page.page_count <= page.page_index:
+        if page.page_count is None or page.page_count <= (page.page_index or 0):
             return ()
-        on_last = page.count - (page.page_count - 1) * max(page.listed, 1)
+        on_last = (page.count or 0) - (page.page_count - 1) * max(page.listed, 1)
         before = (ask(page.page_count - 1),) if on_last <= _FEW else ()
         return ask(page.page_count, PLAYS), *before
 
@@ -93,8 +95,8 @@ class EspnAdapter(Adapter):
         if not pages:
             return None
         address, _, _ = request.url.partition("&page=")
-        if pages[0].page_index > 1:
-            return site.request(PLAYS, f"{address}&page={pages[0].page_index - 1}")
+        if (earliest := pages[0].page_index or 1) > 1:
+            return site.request(PLAYS, f"{address}&page={earliest - 1}")
         innings = min((play.period for play in pages[0].items), default=1)
         address, _, _ = address.partition("&period=")
         return site.request(PLAYS, f"{address}&period={innings - 1}") if innings > 1 else None
@@ -115,7 +117,9 @@ class EspnAdapter(Adapter):
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:
         data, url = site.body_of(reading, "list")
-        return parsing.unique_matches(_listed_events(data, url), lambda row: _listed_match(*row, base_url, url))
+        listed = list(_listed_events(data, url))
+        names = {parsing.text(league.get("id"), 20): parsing.plain(league.get("name"), 200) for league, _ in listed}
+        return parsing.unique_matches(listed, lambda row: _listed_match(row[1], row[0], names, base_url, url))
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         return site.plan(site.cricket_list_url(base_url, day))
@@ -133,13 +137,14 @@ def _page_request(ref: RefInfo, base_url: str, period: int | None, number: int, 
 
 
 def _pages(reading: Reading) -> list[Plays]:
-    """Returns the pages of plays in a reading, each once, without those that are no JSON."""
+    """Returns the pages of plays in a reading, each once, without those that cannot be read, which are noted."""
     found: dict[int, Plays] = {}
     for name, document in reading.documents.items():
-        data = site.optional_body(document) if name.partition(":")[0] == PLAYS else None
-        if data is not None:
-            page = plays.page_of(data, document.url)
-            found.setdefault(page.page_index, page)
+        if name.partition(":")[0] != PLAYS or document.status >= 400:
+            continue
+        page = plays.page_of(site.optional_body(document), document.url)
+        if page is not None:
+            found.setdefault(page.page_index or 1, page)
     return [found[number] for number in sorted(found)]
 
 
@@ -156,14 +161,17 @@ def _listed_events(data: Any, url: str) -> Iterator[tuple[Mapping[str, Any], Any
             yield league, event
 
 
-def _listed_match(league: Mapping[str, Any], row: Any, base_url: str, url: str) -> DiscoveredMatch:
+def _listed_match(
+    row: Any, league: Mapping[str, Any], names: Mapping[str, str], base_url: str, url: str
+) -> DiscoveredMatch:
     event = parsing.mapping(row)
     match_id = parsing.text(event.get("id"), 20)
-    number, series = _own_league(event, league)
     competitions = parsing.rows(event.get("competitions"))
+    number, series = _own_league({**next(iter(competitions), {}), **event}, league, names)
     if not parsing.is_number(match_id) or not parsing.is_number(number) or not competitions:
         raise SchemaBreak(f"a match of the list has no id, no league or no competition: {match_id!r}", url=url)
-    row = validated(Competition, {"date": event.get("date"), **competitions[0]}, schema=SUMMARY, url=url)
+    body = {"date": event.get("date"), **competitions[0]}
+    row = validated(Competition, body, schema=SUMMARY, url=url, needed=SUMMARY_NEEDS)
     has_play = parsing.has_play(summary.innings_of(row))
     status, _ = summary.status_and_phase(row.status, summary.ending_in(row), has_play=has_play)
     teams = tuple(map(site.team_of, site.sides_of(row.competitors, f"{SUMMARY}: competitors").values()))
@@ -179,12 +187,11 @@ def _listed_match(league: Mapping[str, Any], row: Any, base_url: str, url: str) 
     )
 
 
-def _own_league(event: Mapping[str, Any], group: Mapping[str, Any]) -> tuple[str, str]:
+def _own_league(event: Mapping[str, Any], group: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, str]:
     """Returns number and name of the match's own league: it may be listed under that of another series too."""
-    listed_under = parsing.text(group.get("id"), 20), parsing.plain(group.get("name"), 200)
     own = parsing.mapping(event.get("league")) or next(iter(parsing.rows(event.get("leagues"))), {})
     in_uid = _LEAGUE_IN_UID.search(parsing.text(event.get("uid")))
-    number = parsing.text(own.get("id") or event.get("leagueId"), 20) or (in_uid[1] if in_uid else "")
-    if number in ("", listed_under[0]):
-        return listed_under
-    return number, parsing.plain(own.get("name"), 200)
+    stated = own.get("id") or event.get("leagueId") or event.get("league")
+    number = parsing.text(stated, 20) or (in_uid[1] if in_uid else "")
+    number = number or parsing.text(group.get("id"), 20)
+    return number, parsing.plain(own.get("name"), 200) or names.get(number, "")

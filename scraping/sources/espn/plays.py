@@ -19,8 +19,10 @@ from scraping import event_keys
 from scraping.errors import PayloadRejected
 from scraping.payloads import Event
 from scraping.sources import cricket, parsing
+from scraping.sources.broken_parts import is_broken
+from scraping.sources.espn import site
 from scraping.sources.espn.schemas import PLAYS, Dismissal, Play, Plays
-from scraping.sources.parsing import note_unrecognized, validated
+from scraping.sources.parsing import note_unrecognized, readable
 
 _EXTRAS = tuple(
     (re.compile(pattern, re.IGNORECASE), mark)
@@ -33,17 +35,26 @@ _KNOWN_TYPES = frozenset(
 _MOST_IN_OVER = 60  # an over of more deliveries than that is a fault of the source
 
 
-def page_of(data: Any, url: str) -> Plays:
-    return validated(Plays, parsing.mapping(data).get("commentary"), schema=PLAYS, url=url, path="commentary")
+def page_of(data: Any, url: str) -> Plays | None:
+    """Returns a page of the list, without items that are commentary between the balls; None for another response."""
+    commentary = parsing.mapping(data).get("commentary")
+    listed = parsing.mapping(commentary).get("items")
+    if isinstance(listed, list):
+        balls = [item for item in listed if not isinstance(item, dict) or item.get("over") is not None]
+        commentary = {**parsing.mapping(commentary), "items": balls, "listed": len(listed)}
+    page = readable(Plays, commentary, schema=PLAYS, url=url, path="commentary")
+    if page is None or page.page_index is not None:
+        return page
+    return page.model_copy(update={"page_index": site.number_in(url, "page") or 1})
 
 
 def are_all(pages: Sequence[Plays]) -> bool:
     """Returns whether these pages are the whole list, from the first ball of the match."""
-    if not pages or any(play.period > 1 for play in pages[0].items[:1]):
+    if not pages or is_broken("items") or any(play.period > 1 for play in pages[0].items[:1]):
         return False
     numbers, listed = {page.page_index for page in pages}, sum(page.listed for page in pages)
-    wanted = max(page.page_count for page in pages)
-    return numbers >= set(range(1, wanted + 1)) and all(page.count == listed for page in pages)
+    wanted = max(page.page_count or 0 for page in pages)
+    return wanted > 0 and numbers >= set(range(1, wanted + 1)) and all(page.count == listed for page in pages)
 
 
 def refuse_others(plays: Sequence[Play], team_ids: Collection[str]) -> None:
@@ -67,7 +78,9 @@ def events_of(plays: Sequence[Play], fallen: cricket.Fallen = cricket.NONE_FALLE
             (play.period, play.over.number - 1, index),
             label=_label(play),
             runs=play.score_value,
-            score=f"{play.innings_runs}/{play.innings_wickets}",
+            score=""
+            if None in (play.innings_runs, play.innings_wickets)
+            else f"{play.innings_runs}/{play.innings_wickets}",
             description=parsing.plain(" ".join(filter(None, (play.short_text, play.text)))) or play.type[:500],
             happened_at=parsing.moment(play.bbb_timestamp, per_second=1000),
             batter=parsing.plain(play.batsman, 120),
@@ -84,9 +97,10 @@ def events_of(plays: Sequence[Play], fallen: cricket.Fallen = cricket.NONE_FALLE
 def _manner(out: Dismissal, player: str) -> str:
     """Returns the manner of the dismissal without the batter's name, with which the source's text begins."""
     text = parsing.plain(out.text, 200)
-    for name in (player, parsing.plain(out.batsman_name), parsing.plain(out.batsman_short)):
-        if name and text.startswith(f"{name} "):
-            text = text.removeprefix(name).strip()
+    for stated in (player, out.batsman_full, out.batsman_name, out.batsman_short):
+        name = parsing.plain(stated)
+        if name and re.match(rf"{re.escape(name)}(?:[:,\s]|$)", text, re.IGNORECASE):
+            text = text[len(name) :].strip(":, ")
     return text or parsing.plain(out.type, 60)
 
 
@@ -95,14 +109,17 @@ def _over(play: Play) -> tuple[int, int]:
 
 
 def _indexes(ordered: Sequence[Play]) -> list[int | None]:
-    """Returns the position of each delivery within its over, counted where the stated positions repeat."""
+    """Returns the position of each delivery within its over, counted where the stated positions repeat.
+
+    Where a play has been left out they cannot be counted.
+    """
     stated = [_stated_index(play) for play in ordered]
     counts = Counter((_over(play), index) for play, index in zip(ordered, stated, strict=True))
     doubtful = {over for (over, index), count in counts.items() if count > 1 or index is None}
     is_start = bool(ordered) and ordered[0].over.ball <= 1 and _over(ordered[0]) == (1, 1)
     counted = event_keys.indexes(map(_over, ordered), begins_with_the_over=is_start)
     return [
-        by_count if _over(play) in doubtful else by_statement
+        by_statement if _over(play) not in doubtful else None if is_broken("items") else by_count
         for play, by_statement, by_count in zip(ordered, stated, counted, strict=True)
     ]
 
@@ -131,7 +148,7 @@ def _own_extras(ordered: Sequence[Play]) -> set[str]:
 
 def _counts(out: Dismissal) -> bool:
     """Returns whether the dismissal is a wicket: the source also marks a batter who retires hurt and may come back."""
-    return out.dismissal and not _NOT_OUT.search(" ".join(filter(None, (out.type, out.retired_text))))
+    return bool(out.dismissal) and not _NOT_OUT.search(" ".join(filter(None, (out.type, out.retired_text))))
 
 
 def _code(play: Play, *, has_own_extras: bool) -> str:
@@ -143,7 +160,7 @@ def _code(play: Play, *, has_own_extras: bool) -> str:
         note_unrecognized("commentary.items[].playType.description", kind)
     figures = {"nb": play.over.no_ball, "wd": play.over.wide} if has_own_extras else {}
     said = (kind, (play.short_text or "").partition(",")[2])
-    marks = (mark for pattern, mark in _EXTRAS if any(map(pattern.search, said)) or figures.get(mark, 0) > 0)
+    marks = (mark for pattern, mark in _EXTRAS if any(map(pattern.search, said)) or (figures.get(mark) or 0) > 0)
     return f"{play.score_value}{next(marks, '')}"
 
 

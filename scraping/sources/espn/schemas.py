@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from scraping.sources import parsing
-from scraping.sources.parsing import Response, nested, readable_rows
+from scraping.sources.parsing import Response, nested
 
 SUMMARY, PLAYS, ROSTERS = "espn.summary.v1", "espn.plays.v1", "espn.rosters.v1"
+# Neither they nor a row of them can be left out of a summary; rows of linescores are checked by summary.innings_of.
+ROSTERS_NEED = frozenset({"competitions", "competitors"})
+_IN_LINESCORES = ("period", "isBatting", "runs", "wickets", "overs")
+SUMMARY_NEEDS = ROSTERS_NEED | {"status", *(f"linescores.{name}" for name in _IN_LINESCORES)}
 Overs = Annotated[float, Field(ge=0, le=999)]  # in cricket's notation: 14.4
+
+
+def _number_as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Label = Annotated[
+    str, BeforeValidator(_number_as_text)
+]  # an id, a score or a year, which some responses have as number
 
 
 def is_true(flag: bool | str | None) -> bool:
@@ -44,11 +56,11 @@ class Linescore(Response):
     description: str | None = None  # "all out", "declared"
     score: str | None = None  # "421/5d"
     target: int | None = None
-    falls: Annotated[list[Fall], readable_rows(Fall, "linescores[].fow")] | None = Field(default=None, alias="fow")
+    falls: list[Fall] | None = Field(default=None, alias="fow")
 
 
 class TeamName(Response):
-    id: str
+    id: Label
     display_name: str = Field(alias="displayName", min_length=1)
     abbreviation: str | None = None
 
@@ -56,9 +68,9 @@ class TeamName(Response):
 class Contender(Response):
     """One side of a match, in cricket and football."""
 
-    home_away: str = Field(alias="homeAway")
+    home_away: str | None = Field(default=None, alias="homeAway")
     team: TeamName
-    score: str | None = None  # cricket: "150 & 130 (50.3 ov)"; football: "2", and "0" before the start
+    score: Label | None = None  # cricket: "150 & 130 (50.3 ov)"; football: "2", and "0" before the start
 
 
 class Competitor(Contender):
@@ -71,7 +83,7 @@ class Note(Response):
 
 
 class Competition(Response):
-    date: str
+    date: str | None = None
     status: MatchStatus
     competitors: Annotated[list[Competitor], Field(min_length=2, max_length=2)]
     event_type: str | None = nested("class", "eventType")
@@ -80,7 +92,7 @@ class Competition(Response):
     description: str | None = None
     note: str | None = None
     venue: str | None = nested("venue", "fullName")
-    notes: list[Note] = Field(default_factory=list)
+    notes: list[Note] | None = None
 
 
 class League(Response):
@@ -88,39 +100,49 @@ class League(Response):
 
 
 class Header(Response):
-    id: str
+    id: Label
     competitions: Annotated[list[Competition], Field(min_length=1)]
     league: League | None = None
-    leagues: list[League] = Field(default_factory=list)
+    leagues: list[League] | None = None
 
 
 class Summary(Response):
     header: Header
     venue: str | None = nested("gameInfo", "venue", "fullName")
-    notes: list[Note] = Field(default_factory=list)
-    leagues: list[League] = Field(default_factory=list)
+    notes: list[Note] | None = None
+    leagues: list[League] | None = None
 
 
 class RosterEntry(Response):
     starter: bool | str | None = None
     captain: bool | str | None = None
-    player_id: str = nested("athlete", "id", default=...)
+    player_id: Label = nested("athlete", "id", default=...)
     name: Annotated[str, Field(min_length=1)] = nested("athlete", "displayName", default=...)
     position_code: str | None = nested("position", "abbreviation")
     position: str | None = nested("position", "name")
-    jersey: str | None = None
+    jersey: Label | None = None
 
 
 class Roster(Response):
-    team_id: str = nested("team", "id", default=...)
-    roster: list[RosterEntry] = Field(default_factory=list)
+    team_id: Label = nested("team", "id", default=...)
+    roster: list[RosterEntry] | None = None
+
+
+class RosterCompetition(Response):
+    date: str | None = None
+    competitors: Annotated[list[Contender], Field(min_length=2, max_length=2)]
+
+
+class RosterHeader(Response):
+    id: Label
+    competitions: Annotated[list[RosterCompetition], Field(min_length=1)]
 
 
 class Rosters(Response):
-    """Validated apart from the score, so that a changed roster does not affect the score."""
+    """Validated apart from the score, so that neither affects the other."""
 
-    header: Header
-    rosters: list[Roster] = Field(default_factory=list)
+    header: RosterHeader
+    rosters: list[Roster] | None = None
 
 
 class Over(Response):
@@ -129,32 +151,33 @@ class Over(Response):
     overs: Overs | None = None  # 0.1; repeats on wides and no-balls
     actual: Overs | None = None
     unique: Overs | None = None  # 0.01; every delivery has its own
-    wide: int = 0
-    no_ball: int = Field(default=0, alias="noBall")
+    wide: int | None = None
+    no_ball: int | None = Field(default=None, alias="noBall")
 
 
 class Dismissal(Response):
-    dismissal: bool = False
+    dismissal: bool | None = None
     type: str | None = None
     text: str | None = None
     retired_text: str | None = Field(default=None, alias="retiredText")
     batsman: str | None = nested("batsman", "athlete", "displayName")
     batsman_name: str | None = nested("batsman", "athlete", "name")
     batsman_short: str | None = nested("batsman", "athlete", "shortName")
+    batsman_full: str | None = nested("batsman", "athlete", "fullName")
 
 
 class Play(Response):
-    id: str = Field(min_length=1)
+    id: Annotated[Label, Field(min_length=1)]
     period: int = Field(ge=1, le=99)
     sequence: int | None = None  # innings, over and place in it: 100206 is the sixth delivery of over 3
-    type: str = nested("playType", "description", default=...)  # run, four, six, wide, no ball, leg bye, out
+    type: str = nested("playType", "description", default="")  # run, four, six, wide, no ball, leg bye, out
     score_value: int = Field(alias="scoreValue")
     short_text: str | None = Field(default=None, alias="shortText")
     text: str | None = None
-    batting_team_id: str | None = nested("team", "id")
+    batting_team_id: Label | None = nested("team", "id")
     over: Over
-    innings_runs: int = nested("innings", "runs", default=...)  # after the delivery
-    innings_wickets: int = nested("innings", "wickets", default=...)
+    innings_runs: int | None = nested("innings", "runs")  # after the delivery
+    innings_wickets: int | None = nested("innings", "wickets")
     dismissal: Dismissal | None = None
     batsman: str | None = nested("batsman", "athlete", "displayName")
     bowler: str | None = nested("bowler", "athlete", "displayName")
@@ -164,18 +187,8 @@ class Play(Response):
 class Plays(Response):
     """One page of the list, oldest delivery first."""
 
-    count: int = Field(ge=0)  # items on all pages
-    page_index: int = Field(ge=0, le=9_999, alias="pageIndex")
-    page_count: int = Field(ge=0, le=9_999, alias="pageCount")
+    count: int | None = Field(default=None, ge=0)  # items on all pages
+    page_index: int | None = Field(default=None, ge=0, le=9_999, alias="pageIndex")
+    page_count: int | None = Field(default=None, ge=0, le=9_999, alias="pageCount")
     items: list[Play]
     listed: int = 0  # items on this page, with those that are no delivery
-
-    @model_validator(mode="before")
-    @classmethod
-    def leave_out_commentary(cls, data: Any) -> Any:
-        """Leaves out items without an over: these are commentary between the balls."""
-        items = parsing.mapping(data).get("items")
-        if not isinstance(items, list):
-            return data
-        balls = [item for item in items if not isinstance(item, dict) or item.get("over") is not None]
-        return {**data, "items": balls, "listed": len(items)}

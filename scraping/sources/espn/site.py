@@ -112,12 +112,12 @@ def body_of(reading: Reading, name: str) -> tuple[Any, str]:
 
 
 def optional_body(document: Document | None) -> Any:
-    """Returns the JSON of a response; None where it is missing, an HTTP error or no JSON."""
+    """Returns the JSON of a response; None where it is missing, no JSON, or states that there is none."""
     if document is None or document.status >= 400:
         return None
     try:
         return _accepted(parsing.json_body(document), document.url)
-    except SchemaBreak:
+    except (SchemaBreak, Gone):
         return None
 
 
@@ -143,13 +143,16 @@ def _accepted(data: Any, url: str) -> Any:
 
 
 def sides_of(competitors: Sequence[ContenderT], where: str) -> dict[Side, ContenderT]:
-    """Returns home and away side, in this order; of sides that are neither (a neutral venue), the first one is home."""
+    """Returns home and away side, in this order; of sides that are neither (a neutral venue), the first one is home.
+
+    Where one side is stated, the other follows.
+    """
     if len(competitors) != len(_SIDES):
         raise SchemaBreak(f"{where} are {len(competitors)} instead of two")
     first, second = competitors
     if first.home_away == "away" or second.home_away == "home":
         first, second = second, first
-    stated = (first.home_away, second.home_away)
+    stated = (str(first.home_away), str(second.home_away))
     if any(one in _SIDES and one != own for one, own in zip(stated, _SIDES, strict=True)):
         raise SchemaBreak(f"{where} are not one home and one away: {' and '.join(stated)[:60]}")
     for one in stated:

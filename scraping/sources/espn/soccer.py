@@ -12,11 +12,13 @@ from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Payload, Sport
 from scraping.sources import football, parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.espn import site
 from scraping.sources.espn.soccer_match import events_of, goals_of, state_of
 from scraping.sources.espn.soccer_schemas import (
-    LISTS,
+    EVENT_LISTS,
     SOCCER,
+    SOCCER_NEEDS,
     Detail,
     SoccerEvent,
     SoccerLeague,
@@ -50,7 +52,7 @@ class EspnSoccerAdapter(Adapter):
         """Requests the summary where the scoreboard lacks the match: a postponed match is listed under its new day."""
         listed = parsing.mapping(site.optional_body(reading.document("board"))).get("events")
         wanted = reading.ref.source_event_id
-        if not isinstance(listed, list) or any(row.get("id") == wanted for row in parsing.rows(listed)):
+        if not isinstance(listed, list) or any(_is_match(row, wanted) for row in parsing.rows(listed)):
             return ()
         return (site.request("board", site.soccer_summary_url(reading.ref.url, base_url, wanted)),)
 
@@ -60,7 +62,7 @@ class EspnSoccerAdapter(Adapter):
         events = events_of(event, key_events or ())
         has_events = key_events is not None or event.competitions[0].details is not None
         is_partial = "header" in parsing.mapping(data) and key_events is None  # its details lack most kinds
-        is_whole = has_events and not is_partial and not any(map(parsing.has_noted, LISTS))
+        is_whole = has_events and not is_partial and not any(map(is_broken, EVENT_LISTS))
         scoring = [one.detail.get("team") for one in events if one.kind in football.GOALS]
         return self.payload(
             reading,
@@ -105,25 +107,33 @@ def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, Socce
     """
     response, key_events = parsing.mapping(data), None
     if "header" in response:
-        summary = validated(SoccerSummary, data, schema=SOCCER, url=url)
+        summary = validated(SoccerSummary, data, schema=SOCCER, url=url, needed=SOCCER_NEEDS)
         league = summary.header.league
         event: SoccerEvent = summary.header
         venue, key_events = summary.venue, summary.key_events
     else:
         listed, league = _board_of(response, url)
-        own = next((one for one in parsing.rows(listed) if one.get("id") == wanted), None)
+        own = next((one for one in parsing.rows(listed) if _is_match(one, wanted)), None)
         if own is None:
             raise PayloadRejected(f"the scoreboard of its days does not have the match {wanted}", url=url)
-        event, venue = validated(SoccerEvent, own, schema=SOCCER, url=url, path="events[]"), None
+        event, venue = _event_of(own, url), None
     parsing.refuse_another("the response is", event.id, wanted, url)
     return event, parsing.plain(league.name, 200) if league else "", venue, key_events
+
+
+def _is_match(row: Mapping[str, Any], wanted: str) -> bool:
+    return parsing.text(row.get("id")) == wanted
+
+
+def _event_of(row: Any, url: str) -> SoccerEvent:
+    return validated(SoccerEvent, row, schema=SOCCER, url=url, path="events[]", needed=SOCCER_NEEDS)
 
 
 def _board_of(response: Mapping[str, Any], url: str) -> tuple[list[Any], SoccerLeague | None]:
     """Returns the rows of a scoreboard, which are validated one by one, and its league."""
     events = validated(list[Any], response.get("events"), schema=SOCCER, url=url, path="events")
     leagues = parsing.rows(response.get("leagues"))
-    return events, validated(SoccerLeague, leagues[0], schema=SOCCER, url=url, path="leagues[0]") if leagues else None
+    return events, validated(SoccerLeague, leagues[0], schema=SOCCER, url=url, path="leagues[]") if leagues else None
 
 
 def _listed_matches(reading: Reading, base_url: str, day: date | None = None) -> list[DiscoveredMatch]:
@@ -134,8 +144,7 @@ def _listed_matches(reading: Reading, base_url: str, day: date | None = None) ->
     series = parsing.plain(league.name, 200) if league else ""
 
     def match_of(row: Any) -> DiscoveredMatch:
-        event = validated(SoccerEvent, row, schema=SOCCER, url=url, path="events[]")
-        return _listed_match(event, base_url, slug, series)
+        return _listed_match(_event_of(row, url), base_url, slug, series)
 
     found = parsing.unique_matches(listed, match_of)
     return found if day is None else parsing.starting_on(day, found)

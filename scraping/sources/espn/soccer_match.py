@@ -9,13 +9,16 @@ from collections.abc import Mapping, Sequence
 from scraping.errors import SchemaBreak
 from scraping.payloads import Event, LastEvent, MatchState, Score, Side, SideScore, Sport, Status, Teams
 from scraping.sources import football, parsing
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.espn.schemas import is_true
 from scraping.sources.espn.site import sides_of, team_of
 from scraping.sources.espn.soccer_schemas import (
+    EVENT_LISTS,
     SOCCER,
     Detail,
     SoccerCompetitor,
     SoccerEvent,
+    SoccerStatus,
     SoccerVenue,
     minute_of,
     status_and_phase,
@@ -60,11 +63,12 @@ def state_of(
     status, phase = status_and_phase(stated)
     has_begun = status in (Status.LIVE, Status.COMPLETED)
     teams = Teams(team_a=team_of(sides["team_a"]), team_b=team_of(sides["team_b"]))
-    score = Score(**{side: _side_score(one) for side, one in sides.items()}) if has_begun else Score()
+    score = Score(**{side: _side_score(one, stated) for side, one in sides.items()}) if has_begun else Score()
     result = parsing.plain(stated.detail, 60) or "Abandoned" if status is Status.ABANDONED else ""
     if status is Status.COMPLETED:
         winner = next((team_of(one).name for one in sides.values() if is_true(one.winner)), None)
-        result = football.result_of(score, winner)
+        is_level = stated.is_awarded and score.team_a.goals == score.team_b.goals
+        result = _award_of(stated, winner) if is_level else football.result_of(score, winner)
     metadata = {"series": series, "season": str(event.year or "")}
     return MatchState(
         sport=Sport.FOOTBALL,
@@ -82,11 +86,17 @@ def state_of(
     )
 
 
-def _side_score(competitor: SoccerCompetitor) -> SideScore:
-    """Returns goals and penalties, which the source keeps apart."""
+def _award_of(stated: SoccerStatus, winner: str | None) -> str:
+    name = stated.name.lower()
+    return f"{winner} won ({name})" if winner else parsing.plain(stated.detail, 60) or name.capitalize()
+
+
+def _side_score(competitor: SoccerCompetitor, stated: SoccerStatus) -> SideScore:
+    """Returns goals and penalties, which the source keeps apart. Only an awarded match may have none."""
     goals = parsing.integer(competitor.score)
-    if goals is None:
-        raise SchemaBreak(f"{SOCCER}: competitors[].score is no number: {str(competitor.score)[:40]!r}")
+    if goals is None and not (stated.is_awarded and not competitor.score):
+        path = "competitions[].competitors[].score"
+        raise SchemaBreak(f"{SOCCER}: {path} is no number: {str(competitor.score)[:40]!r}", selector=path)
     return SideScore(goals=goals, penalties=parsing.integer(competitor.shootout_score))
 
 
@@ -103,6 +113,7 @@ def events_of(event: SoccerEvent, key_events: Sequence[Detail] = ()) -> tuple[Ev
         flipped = [(one, kind, _OTHER_SIDE[side] if kind == "own_goal" else side) for one, kind, side in listed]
         if _goals_in(flipped) == goals_of(event):
             listed = flipped  # this list gives an own goal to the side of the player who scored it
+    unnumbered = _unnumbered(event, listed)
     counts: Counter[tuple[str, str]] = Counter()
     ids: Counter[str] = Counter()
     slots: set[str] = set()
@@ -111,7 +122,9 @@ def events_of(event: SoccerEvent, key_events: Sequence[Detail] = ()) -> tuple[Ev
         group = _group(kind)
         counts[group, side] += 1
         player, player_out, *_ = [*_names(detail), "", ""]
-        slot = football.slot_of(kind, side, counts[group, side], player=player, player_out=player_out)
+        number = counts[group, side]
+        slot = football.slot_of(kind, side, number, player=player, player_out=player_out)
+        slot = "" if group in unnumbered else slot
         identity = _id(detail, kind)
         ids[identity] += 1
         unique = identity if ids[identity] == 1 else f"{identity}:{ids[identity]}"
@@ -119,6 +132,13 @@ def events_of(event: SoccerEvent, key_events: Sequence[Detail] = ()) -> tuple[Ev
         found.append(_event_of(detail, kind, side, "" if slot in slots else slot, unique))
         slots.add(slot)
     return tuple(reversed(found))
+
+
+def _unnumbered(event: SoccerEvent, listed: Listed) -> set[str]:
+    """Returns the groups that cannot be numbered, because a row before may have been left out."""
+    if not any(map(is_broken, EVENT_LISTS)):
+        return set()
+    return {"kick"} if _goals_in(listed) == goals_of(event) else {"kick", "goal"}
 
 
 def _judged(detail: Detail, sides: Mapping[str, str]) -> tuple[Detail, str, str]:

@@ -10,10 +10,12 @@ from pydantic import BeforeValidator, Field, model_validator
 from scraping.errors import PayloadRejected
 from scraping.payloads import Phase, Status
 from scraping.sources import parsing
-from scraping.sources.espn.schemas import Contender
-from scraping.sources.parsing import Response, nested, note_unrecognized, readable_rows
+from scraping.sources.espn.schemas import Contender, Label
+from scraping.sources.parsing import Response, nested, note_unrecognized
 
 SOCCER = "espn.soccer.v1"
+SOCCER_NEEDS = frozenset({"competitions", "competitors", "competitors.score", "status"})
+_AWARDED = ("FORFEIT", "WALKOVER", "AWARDED")  # may have no score, and may not be marked as completed
 _STATUS_NAMES = {
     (Status.UPCOMING, Phase.SCHEDULED): ("SCHEDULED", "TBD"),
     (Status.UPCOMING, Phase.POSTPONED): ("POSTPONED",),  # its state is "post", and it is not completed
@@ -29,7 +31,7 @@ _STATUS_NAMES = {
     ),
     (Status.LIVE, Phase.PENALTIES): ("END_OF_EXTRATIME", "SHOOTOUT"),
     (Status.LIVE, Phase.INTERRUPTED): ("SUSPENDED", "DELAYED", "RAIN_DELAY"),
-    (Status.COMPLETED, Phase.FINISHED): ("FULL_TIME", "FINAL", "FINAL_AET", "FINAL_PEN", "FINAL_AGT", "FORFEIT"),
+    (Status.COMPLETED, Phase.FINISHED): ("FULL_TIME", "FINAL", "FINAL_AET", "FINAL_PEN", "FINAL_AGT", *_AWARDED),
     (Status.ABANDONED, Phase.FINISHED): ("CANCELED", "ABANDONED"),
 }
 _BY_NAME = {name: meaning for meaning, names in _STATUS_NAMES.items() for name in names}
@@ -40,13 +42,17 @@ _CLOCK = re.compile(r"(\d{1,3})'?(?:\s*\+\s*(\d{1,2})'?)?", re.ASCII)
 class SoccerStatus(Response):
     stated_name: str = nested("type", "name", default=...)  # STATUS_FULL_TIME
     state: str = nested("type", "state", default=...)  # pre, in, post
-    completed: bool = nested("type", "completed", default=...)
+    completed: bool | None = nested("type", "completed")
     detail: str | None = nested("type", "detail")
     display_clock: str | None = Field(default=None, alias="displayClock")  # "90'+8'"
 
     @property
     def name(self) -> str:
         return self.stated_name.upper().removeprefix("STATUS_")
+
+    @property
+    def is_awarded(self) -> bool:
+        return self.name in _AWARDED
 
     @property
     def ending(self) -> str:
@@ -59,7 +65,7 @@ class SoccerCompetitor(Contender):
 
 
 class Involved(Response):
-    id: str | None = None
+    id: Label | None = None
     display_name: str | None = Field(default=None, alias="displayName")
 
 
@@ -84,15 +90,15 @@ class Detail(Response):
     text: Annotated[str, BeforeValidator(_type_text)] = Field(default="", alias="type")  # "Goal - Header"
     clock: str | None = nested("clock", "displayValue")
     seconds: float | None = nested("clock", "value")
-    team_id: str | None = nested("team", "id")
+    team_id: Label | None = nested("team", "id")
     scoring_play: bool | None = Field(default=None, alias="scoringPlay")
-    yellow_card: bool = Field(default=False, alias="yellowCard")
-    red_card: bool = Field(default=False, alias="redCard")
-    penalty_kick: bool = Field(default=False, alias="penaltyKick")
-    own_goal: bool = Field(default=False, alias="ownGoal")
-    shootout: bool = False
-    involved: list[Involved] = Field(default_factory=list, alias="athletesInvolved")
-    participants: list[Participant] = Field(default_factory=list)
+    yellow_card: bool | None = Field(default=None, alias="yellowCard")
+    red_card: bool | None = Field(default=None, alias="redCard")
+    penalty_kick: bool | None = Field(default=None, alias="penaltyKick")
+    own_goal: bool | None = Field(default=None, alias="ownGoal")
+    shootout: bool | None = None
+    involved: list[Involved] | None = Field(default=None, alias="athletesInvolved")
+    participants: list[Participant] | None = None
 
     @model_validator(mode="after")
     def says_what_happened(self) -> Detail:
@@ -102,7 +108,7 @@ class Detail(Response):
 
     @property
     def athletes(self) -> list[Involved]:
-        return self.involved or [one.athlete for one in self.participants if one.athlete is not None]
+        return self.involved or [one.athlete for one in self.participants or () if one.athlete is not None]
 
     @property
     def at(self) -> tuple[int, int]:
@@ -111,9 +117,7 @@ class Detail(Response):
         return (999, 0) if found is None or self.shootout else (int(found[1]), int(found[2] or 0))
 
 
-LISTS = ("details[]", "keyEvents[]")
-Details = Annotated[list[Detail], readable_rows(Detail, "details")]
-KeyEvents = Annotated[list[Detail], readable_rows(Detail, "keyEvents")]
+EVENT_LISTS = ("details", "keyEvents")
 
 
 class SoccerVenue(Response):
@@ -124,16 +128,16 @@ class SoccerVenue(Response):
 class SoccerCompetition(Response):
     date: str | None = None
     competitors: Annotated[list[SoccerCompetitor], Field(min_length=2, max_length=2)]
-    details: Details | None = None  # in a summary goals, red cards and kicks only
+    details: list[Detail] | None = None  # in a summary goals, red cards and kicks only
     venue: SoccerVenue | None = None
     status: SoccerStatus | None = None
 
 
 class SoccerEvent(Response):
-    id: str
+    id: Label
     date: str | None = None
     status: SoccerStatus | None = None  # a scoreboard repeats here what the competition says
-    year: int | None = nested("season", "year")
+    year: Label | None = nested("season", "year")
     competitions: Annotated[list[SoccerCompetition], Field(min_length=1)]
 
 
@@ -148,7 +152,7 @@ class SoccerHeader(SoccerEvent):
 
 class SoccerSummary(Response):
     header: SoccerHeader
-    key_events: KeyEvents | None = Field(default=None, alias="keyEvents")
+    key_events: list[Detail] | None = Field(default=None, alias="keyEvents")
     venue: SoccerVenue | None = nested("gameInfo", "venue")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,10 +22,13 @@ from scraping.payloads import (
     Teams,
     score_of,
 )
-from scraping.sources import cricket, parsing
+from scraping.sources import broken_parts, cricket, parsing
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.espn.schemas import (
     ROSTERS,
+    ROSTERS_NEED,
     SUMMARY,
+    SUMMARY_NEEDS,
     Competition,
     Competitor,
     Linescore,
@@ -60,7 +63,7 @@ _BY_STATE = {
 
 def summary_of(data: Any, wanted_id: str, url: str) -> Summary:
     """Returns the summary; raises PayloadRejected where it is about another match."""
-    response = validated(Summary, data, schema=SUMMARY, url=url)
+    response = validated(Summary, data, schema=SUMMARY, url=url, needed=SUMMARY_NEEDS)
     parsing.refuse_another("the summary is", response.header.id, wanted_id, url)
     return response
 
@@ -71,15 +74,12 @@ def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
     team_a, team_b = map(team_of, sides_of(competition.competitors, _COMPETITORS).values())
     teams = Teams(team_a=team_a, team_b=team_b)
     innings = innings_of(competition)
-    notes = response.notes + competition.notes
+    notes = [*(response.notes or ()), *(competition.notes or ())]
     ending = ending_in(competition)
     status, phase = status_and_phase(competition.status, ending, has_play=parsing.has_play(innings))
     if phase is Phase.PLAY and _is_after_close_of_play(notes, innings):
         phase = Phase.STUMPS
-    start = parsing.iso_moment(competition.date)
-    if start is None:
-        raise SchemaBreak(f"{SUMMARY}: header.competitions[0].date is no time: {competition.date[:60]!r}")
-    leagues = [response.header.league, *response.header.leagues, *response.leagues]
+    leagues = [response.header.league, *(response.header.leagues or ()), *(response.leagues or ())]
     series = (parsing.plain(league.name, 200) for league in leagues if league is not None)
     tosses = (cricket.toss_in(parsing.plain(one.text), (team_a, team_b)) for one in notes if one.type == "toss")
     metadata = {
@@ -98,11 +98,18 @@ def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
         current_innings=innings[-1].number if innings else None,
         toss=next(filter(None, tosses), None),
         venue=parsing.plain(response.venue or competition.venue, 300),
-        start_time=start,
+        start_time=_start_of(competition.date),
         last_event=cricket.last_event_of(events),
         result=parsing.text(ending, 500) if phase is Phase.FINISHED else "",
         metadata={name: value for name, value in metadata.items() if value},
     )
+
+
+def _start_of(date: str | None) -> datetime | None:
+    start = parsing.iso_moment(date)
+    if start is None and date is not None:
+        broken_parts.note("header.competitions[].date", "Input should be a time")
+    return start
 
 
 def innings_of(competition: Competition) -> tuple[Innings, ...]:
@@ -119,7 +126,22 @@ def innings_of(competition: Competition) -> tuple[Innings, ...]:
             found[line.period] = (
                 innings.model_copy(update={"is_declared": True}) if line.period in declared else innings
             )
+    _refuse_lost_innings(competition, found)
     return tuple(found[number] for number in sorted(found))
+
+
+def _refuse_lost_innings(competition: Competition, found: Collection[int]) -> None:
+    """Raises SchemaBreak where a linescore that cannot be read is that of an innings that was batted.
+
+    The other side's linescore of such an innings has overs, and the side's own score has a part for it.
+    """
+    if not is_broken("linescores"):
+        return
+    sides = [(parsing.plain(one.score).partition("(")[0], one.linescores or ()) for one in competition.competitors]
+    played = {line.period for _, lines in sides for line in lines if line.overs}
+    printed = sum(bool(part.strip()) for score, _ in sides for part in score.split("&"))
+    if not played <= set(found) or printed > len(found):
+        raise SchemaBreak(f"{_COMPETITORS}[].linescores: the score of an innings cannot be read")
 
 
 def fallen_in(response: Summary) -> cricket.Fallen:
@@ -210,21 +232,24 @@ def _is_after_close_of_play(notes: Sequence[Note], innings: tuple[Innings, ...])
 
 
 def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tuple[Lineup, ...]]:
-    """Returns kick-off and line-ups; a side with eleven starters is confirmed, because the source has no such flag."""
-    response = validated(Rosters, data, schema=ROSTERS, url=url)
+    """Returns kick-off and line-ups; a side with eleven starters is confirmed, because the source has no such flag.
+
+    Concussion substitutes may be marked as starters too.
+    """
+    response = validated(Rosters, data, schema=ROSTERS, url=url, needed=ROSTERS_NEED)
     parsing.refuse_another("the rosters are", response.header.id, wanted_id, url)
     competition = response.header.competitions[0]
     sides = {one.team.id: side for side, one in sides_of(competition.competitors, _COMPETITORS).items()}
     found = []
-    for roster in response.rosters:
+    for roster in response.rosters or ():
         if not roster.roster:
             continue
         if roster.team_id not in sides:
             raise PayloadRejected(f"the rosters are about another match: team {roster.team_id[:40]}")
         players = tuple({entry.player_id: _player(entry) for entry in roster.roster}.values())
-        is_confirmed = sum(player.is_starter for player in players) == STARTERS
+        is_confirmed = sum(player.is_starter for player in players) >= STARTERS
         found.append(Lineup(side=sides[roster.team_id], is_confirmed=is_confirmed, players=players))
-    return parsing.iso_moment(competition.date), tuple(found)
+    return _start_of(competition.date), tuple(found)
 
 
 def _player(entry: RosterEntry) -> LineupPlayer:

@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
-from scraping.errors import LayoutChanged
+from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, ListPlan, Reading, RefInfo, Request
@@ -96,7 +96,9 @@ class EspncricinfoAdapter(Adapter):
 
 
 def _listed_match(row: Any, base_url: str) -> DiscoveredMatch:
-    match = parsing.validated(schemas.Brief, row, schema=schemas.LIST, url=base_url)
+    match = parsing.validated(schemas.Brief, row, schema=schemas.LIST, url=base_url, needed=schemas.MATCH_NEEDS)
+    if match.series.object_id is None:
+        raise SchemaBreak(f"{schemas.LIST}: series.objectId (field required)", url=base_url)  # it is in the address
     status, _, _ = match_state.status_and_phase(match, has_play=any(side.score for side in match.teams))
     teams = tuple(match_state.team_of(side.team) for side in match.teams if parsing.text(side.team.long_name))
     names = " v ".join(team.name for team in teams)

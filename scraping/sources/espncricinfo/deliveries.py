@@ -39,6 +39,7 @@ class Delivery:
     index: int | None  # its place within the over, from 1, wides and no-balls counted
     has_commentary: bool  # it comes from the commentary, with a text
     is_counted: bool = True  # there is no hole between it and the newest of its list
+    afterwards: Ball | None = None  # a row of its own for a batter who was timed out or retired after the ball
 
     @property
     def label(self) -> str:
@@ -70,6 +71,7 @@ def _placed(ball: Ball, innings: int, *, has_commentary: bool) -> Delivery:
 
 def _in_order(balls: list[Delivery]) -> list[Delivery]:
     """Returns the balls of an over. Where two have the same position, the order of their ids decides."""
+    balls = _with_afterwards(balls)
     indexes = [one.index for one in balls]
     if None in indexes:
         return balls
@@ -80,6 +82,27 @@ def _in_order(balls: list[Delivery]) -> list[Delivery]:
         last = placed[-1].index or 0 if placed else 0
         placed.append(one if (one.index or 0) > last else replace(one, index=last + 1))
     return placed
+
+
+def _with_afterwards(listed: list[Delivery]) -> list[Delivery]:
+    """Joins the row of a batter who was timed out or retired with the ball before; it has that ball's position."""
+    rows = {one.index: one for one in listed if one.index is not None and _is_afterwards(one.ball)}
+    balls: list[Delivery] = []
+    for one in listed:
+        row = None if one.index is None or _is_afterwards(one.ball) else rows.pop(one.index, None)
+        if row is None:
+            balls.append(one)
+        else:
+            wickets = row.ball.inning_wickets or one.ball.inning_wickets
+            over_end = one.ball.over_end or row.ball.over_end
+            ball = one.ball.model_copy(update={"inning_wickets": wickets, "over_end": over_end})
+            balls.append(replace(one, ball=ball, afterwards=row.ball))
+    joined = {one.afterwards.id for one in balls if one.afterwards is not None}
+    return [one for one in balls if one.ball.id not in joined]
+
+
+def _is_afterwards(ball: Ball) -> bool:
+    return ball.is_wicket and not ball.total and bool(cricket.AFTER_THE_BALL.search(_manner(ball.dismissal)))
 
 
 def _counted(ordered: list[Delivery], innings: Mapping[int, Inning]) -> list[Delivery]:
@@ -118,20 +141,30 @@ def _is_newest(one: Delivery, innings: Mapping[int, Inning]) -> bool:
 def events_of(balls: Sequence[Delivery], names: Names, innings: Mapping[int, Inning]) -> tuple[Event, ...]:
     """Returns the events, newest first."""
     found: list[Event] = []
+    fallen = _fallen(innings)
     before: Delivery | None = None
     for one in balls:
-        is_wicket = _is_out(one, before)
-        event = _ball_event(one, names, is_wicket=is_wicket)
+        rows = [one.ball] if one.afterwards is None else [one.ball, one.afterwards]
+        out = [row for row in rows if _is_out(row, one.innings, before)]
+        event = _ball_event(one, names, is_wicket=one.ball in out)
         found.append(event)
-        if is_wicket:
-            said = one.ball.dismissal or _on_card(innings.get(one.innings), one.ball.out_id)
-            manner = _manner(said)
-            player = names.get(one.ball.out_id or 0, "") or _name_in(said, manner)
-            found.append(cricket.dismissal_event(event, one.ball.inning_wickets, player, manner))
+        named = [_dismissed(row, names, innings.get(one.innings)) for row in out]
+        wickets = one.ball.inning_wickets
+        if named:
+            found.append(cricket.dismissal_event(event, wickets, *named[0]))
+        if len(named) > 1 and wickets:
+            fallen = {(one.innings, wickets - 1): named[0], (one.innings, wickets): named[1]} | fallen
         if one.ball.over_end is not None and one.ball.over_end.is_complete is not False:
             found.append(_over_end(one, event))
         before = one
-    return tuple(reversed(cricket.with_unnamed_wickets(found, _fallen(innings))))
+    return tuple(reversed(cricket.with_unnamed_wickets(found, fallen)))
+
+
+def _dismissed(ball: Ball, names: Names, inning: Inning | None) -> tuple[str, str]:
+    """Returns the batter who is out, and how."""
+    said = ball.dismissal or _on_card(inning, ball.out_id)
+    manner = _manner(said)
+    return names.get(ball.out_id or 0, "") or _name_in(said, manner), manner
 
 
 def _on_card(inning: Inning | None, player_id: int | None) -> DismissalText | None:
@@ -149,7 +182,7 @@ def _name_in(said: DismissalText | None, manner: str) -> str:
     return comment.removesuffix(manner).strip()[:120] if manner and comment.endswith(manner) else ""
 
 
-def _fallen(innings: Mapping[int, Inning]) -> cricket.Fallen:
+def _fallen(innings: Mapping[int, Inning]) -> dict[tuple[int, int], tuple[str, str]]:
     return {
         (number, fall.number): (
             parsing.text(fall.player.long_name, 120),
@@ -161,13 +194,12 @@ def _fallen(innings: Mapping[int, Inning]) -> cricket.Fallen:
     }
 
 
-def _is_out(one: Delivery, before: Delivery | None) -> bool:
+def _is_out(ball: Ball, innings: int, before: Delivery | None) -> bool:
     """Returns whether the ball brought a wicket; a batter who retires hurt may come back."""
-    ball = one.ball
     said = parsing.plain(ball.dismissal.short or ball.dismissal.long).lower() if ball.dismissal else ""
     if not ball.is_wicket or said.startswith(_NOT_OUT):
         return False
-    fallen = before.ball.inning_wickets if before is not None and before.innings == one.innings else None
+    fallen = before.ball.inning_wickets if before is not None and before.innings == innings else None
     return fallen is None or ball.inning_wickets is None or ball.inning_wickets > fallen
 
 

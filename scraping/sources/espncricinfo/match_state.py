@@ -45,7 +45,8 @@ def innings_in(data: Mapping[str, Any], *, schema: str, url: str) -> PlayedInnin
         begun = (one for one in listed or () if one.is_batted is not False and one.runs is not None)
         return sorted(begun, key=lambda one: one.number)
 
-    content = validated(Page[schemas.Innings], data, schema=schema, url=url).content or schemas.Innings()
+    page = validated(Page[schemas.Innings], data, schema=schema, url=url, needed=schemas.INNINGS_NEED)
+    content = page.content or schemas.Innings()
     regular = played(content.innings)
     numbered = dict(enumerate((*regular, *played(content.super_overs)), start=1))
     return PlayedInnings(numbered, len(regular))
@@ -58,14 +59,14 @@ def squads_in(data: Mapping[str, Any], *, schema: str, url: str) -> list[schemas
 
 def events_in(data: Mapping[str, Any], innings: PlayedInnings, *, url: str) -> tuple[tuple[Event, ...], bool]:
     """Returns the balls of the page, and whether it has a list of them: the scorecard has a few, and no list."""
-    people = [one.player for squad in squads_in(data, schema=schemas.MATCH, url=url) for one in squad.players]
+    people = [one.player for squad in squads_in(data, schema=schemas.MATCH, url=url) for one in squad.players or ()]
     for inning in innings.by_number.values():
         people += [card.player for card in (*(inning.batsmen or ()), *(inning.bowlers or ()), *(inning.falls or ()))]
     names = {player.id: parsing.text(player.long_name, 120) for player in people}
     page = validated(Page[schemas.Commentary], data, schema=schemas.COMMENTARY, url=url)
     said = page.content or schemas.Commentary()
     balls = deliveries(innings, said)
-    has_list = said.recent is not None or bool(said.comments) or any(one.is_counted for one in balls)
+    has_list = bool(said.recent) or bool(said.comments) or any(one.is_counted for one in balls)
     return events_of(balls, names, innings.by_number), has_list
 
 
@@ -104,12 +105,16 @@ def team_of(team: schemas.Team) -> Team:
     return Team(name=parsing.text(team.long_name, 120), short_name=parsing.text(team.abbreviation, 24))
 
 
-def side_of(match: schemas.Match, team: schemas.Team) -> Side:
-    """Returns the side of a team by the site's number; raises SchemaBreak for a team of neither side."""
+def side_in(match: schemas.Match, team: schemas.TeamReference) -> Side | None:
+    """Returns the side of a team by the site's internal number, else by its public one; None for a third team."""
     for name, side in zip(SIDES, match.teams, strict=True):
-        if side.team.id == team.id:
+        if None not in (side.team.id, team.id):
+            is_same = side.team.id == team.id
+        else:
+            is_same = team.object_id is not None and side.team.object_id == team.object_id
+        if is_same:
             return name
-    raise SchemaBreak(f"team {team.id} ({team.long_name[:60]}) is none of the match's two")
+    return None
 
 
 def _innings(match: schemas.Match, played: PlayedInnings) -> tuple[Innings, ...]:
@@ -117,7 +122,11 @@ def _innings(match: schemas.Match, played: PlayedInnings) -> tuple[Innings, ...]
     found: list[Innings] = []
     printed = {name: parsing.text(side.score, 60).split("&") for name, side in zip(SIDES, match.teams, strict=True)}
     for number, inning in played.by_number.items():
-        side = side_of(match, inning.team)
+        side = side_in(match, inning.team)
+        if side is None:
+            stated = f"{inning.team.id} ({inning.team.object_id})"
+            message = f"{schemas.MATCH}: content.innings[].team.id is {stated}, none of the match's two"
+            raise SchemaBreak(message, selector="content.innings[].team.id")
         own = printed[side].pop(0).strip() if printed[side] else ""
         total = _TOTAL.match(own)
         is_super_over = number > played.regular

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from scraping.errors import SchemaBreak
 from scraping.payloads import STARTERS, Lineup, LineupPlayer, PlayerFigure, Side
-from scraping.sources import parsing
+from scraping.sources import broken_parts, parsing
 from scraping.sources.cricket import OTHER_SIDE, overs_text
 from scraping.sources.espncricinfo import schemas
 from scraping.sources.espncricinfo.deliveries import PlayedInnings
-from scraping.sources.espncricinfo.match_state import side_of, squads_in
+from scraping.sources.espncricinfo.match_state import side_in, squads_in
 from scraping.sources.parsing import note_unrecognized
 
 _PLAYING = "PLAYING"
+_SUBSTITUTE = re.compile(r"\bsub|replac|\bimpact|concussion", re.IGNORECASE)
 _ROLES = frozenset({"", "P", "C", "WK", "CWK", "VC"})
 
 
@@ -24,11 +26,15 @@ def lineups_of(data: Mapping[str, Any], match: schemas.Match, url: str) -> tuple
         is_confirmed = squad.type == _PLAYING
         if not is_confirmed:
             note_unrecognized("content.matchPlayers.teamPlayers.type", squad.type)
-        unique = {one.player.object_id: one for one in squad.players}
+        unique = {one.player.object_id: one for one in squad.players or ()}
         playing = [key for key, one in unique.items() if is_confirmed and not one.is_withdrawn]
-        starters = frozenset(playing[:STARTERS])  # a substitute comes after the eleven
+        playing.sort(key=lambda key: bool(_SUBSTITUTE.search(unique[key].note or "")))
+        starters = frozenset(playing[:STARTERS])  # a substitute comes after the eleven, or has a note
         players = tuple(_player(one, is_starter=key in starters) for key, one in unique.items())
-        side = side_of(match, squad.team)
+        side = side_in(match, squad.team)
+        if side is None or not players:
+            broken_parts.note("content.matchPlayers.teamPlayers[]", "players of one of the match's two teams")
+            continue
         found[side] = Lineup(side=side, is_confirmed=is_confirmed, players=players)
     return tuple(found.values())
 
@@ -48,16 +54,21 @@ def _player(one: schemas.SquadPlayer, *, is_starter: bool) -> LineupPlayer:
 
 
 def figures_of(match: schemas.Match, innings: PlayedInnings) -> tuple[PlayerFigure, ...]:
-    return tuple(
-        figure
-        for number, inning in innings.by_number.items()
-        for figure in _figures(number, inning, side_of(match, inning.team))
-    )
+    """Returns the figures of all innings; raises SchemaBreak where none has any."""
+    listed = {number: one for number, one in innings.by_number.items() if (one.batsmen, one.bowlers) != (None, None)}
+    if innings.by_number and not listed:
+        raise SchemaBreak(f"{schemas.SCORECARD}: content.innings[] have no batters and no bowlers")
+    found: list[PlayerFigure] = []
+    for number, inning in innings.by_number.items():
+        side = side_in(match, inning.team)
+        if side is None or number not in listed:
+            broken_parts.note("content.innings[]", "batters and bowlers of one of the match's two teams")
+            continue
+        found += _figures(number, inning, side)
+    return tuple(found)
 
 
 def _figures(number: int, inning: schemas.Inning, batting: Side) -> Iterator[PlayerFigure]:
-    if inning.batsmen is None and inning.bowlers is None:
-        raise SchemaBreak(f"{schemas.SCORECARD}: innings {number} has no batters and no bowlers")
     for one in inning.batsmen or ():
         if one.runs is None:
             continue  # did not bat
@@ -69,7 +80,8 @@ def _figures(number: int, inning: schemas.Inning, batting: Side) -> Iterator[Pla
         yield _figure(one.player, batting, "batting", number, batted)
     for bowler in inning.bowlers or ():
         bowled = {
-            "overs": overs_text(bowler.overs or 0), "balls": bowler.balls, "maidens": bowler.maidens,
+            "overs": None if bowler.overs is None else overs_text(bowler.overs),
+            "balls": bowler.balls, "maidens": bowler.maidens,
             "runs": bowler.conceded, "wickets": bowler.wickets, "wides": bowler.wides, "no_balls": bowler.no_balls,
             "dots": bowler.dots,
         }  # fmt: skip

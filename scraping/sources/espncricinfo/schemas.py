@@ -2,68 +2,79 @@
 
 Every object has two numbers: `objectId` is the public one, in addresses; `id` is the internal one, by which parts of a
 page refer to each other (the winner of the toss, the bowler of a ball).
+
+A field without a default is one without which its object says nothing: the object is left out, or the reading where
+that is one of MATCH_NEEDS or INNINGS_NEED.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from scraping.sources.parsing import Response, nested, readable_rows
+from scraping.sources import parsing
+from scraping.sources.parsing import Response, nested
 
 MATCH, SCORECARD, COMMENTARY = "espncricinfo.match.v1", "espncricinfo.scorecard.v1", "espncricinfo.commentary.v1"
 LIST = "espncricinfo.list.v1"
+MATCH_NEEDS = frozenset({"teams", "status", "isCancelled"})
+INNINGS_NEED = frozenset({"innings", "superOverInnings", "isBatted"})
 
 Overs = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]  # 14.4 is 14 overs and 4 balls
 Count = Annotated[int, Field(ge=0, le=100_000)]
 Number = Annotated[int, Field(ge=0, le=10**15)]
 
 
-class Team(Response):
-    id: Number
-    object_id: Number = Field(alias="objectId")
+class TeamReference(Response):
+    """One of the match's two teams, where it is enough to know which."""
+
+    id: Number | None = None
+    object_id: Number | None = Field(default=None, alias="objectId")
+
+
+class Team(TeamReference):
     long_name: str = Field(alias="longName")
     abbreviation: str | None = None
 
 
 class Side(Response):
     team: Team
-    score: str | None  # "176/6"; "150" is all out; "421/5d & 130"
-    score_info: str | None = Field(alias="scoreInfo")  # "20 ov, T:177", "14.4/20 ov"
+    score: str | None = None  # "176/6"; "150" is all out; "421/5d & 130"
+    score_info: str | None = Field(default=None, alias="scoreInfo")  # "20 ov, T:177", "14.4/20 ov"
 
 
 class Series(Response):
-    object_id: Number = Field(alias="objectId")
-    slug: str
+    object_id: Number | None = Field(default=None, alias="objectId")
+    slug: str | None = None
     name: str | None = None
-    long_name: str | None = Field(alias="longName")
+    long_name: str | None = Field(default=None, alias="longName")
 
 
 class Brief(Response):
     """A match as in every list."""
 
     object_id: Number = Field(alias="objectId")
-    slug: str
-    title: str | None
+    slug: str | None = None
+    title: str | None = None
     state: str  # PRE, LIVE, POST
-    status: str | None
-    status_text: str | None = Field(alias="statusText")
+    status: str | None = None
+    status_text: str | None = Field(default=None, alias="statusText")
     status_english: str | None = Field(default=None, alias="statusEng")  # the pages in other languages have it too
-    start_time: str | None = Field(alias="startTime")
+    start_time: str | None = Field(default=None, alias="startTime")
     is_cancelled: bool | None = Field(default=None, alias="isCancelled")
     format: str | None = None
     is_super_over: bool | None = Field(default=None, alias="isSuperOver")
-    series: Series
+    series: Series = Series()
     teams: list[Side]
 
 
 class Match(Brief):
     """A match as on its own page."""
 
-    toss_winner_id: Number | None = Field(alias="tossWinnerTeamId")
-    toss_choice: int | None = Field(alias="tossWinnerChoice")
-    live_inning: Count | None = Field(alias="liveInning")
+    toss_winner_id: Number | None = Field(default=None, alias="tossWinnerTeamId")
+    toss_choice: int | None = Field(default=None, alias="tossWinnerChoice")
+    live_inning: Count | None = Field(default=None, alias="liveInning")
     ground: str | None = nested("ground", "name")
     town: str | None = nested("ground", "town", "name")
 
@@ -79,16 +90,17 @@ class SquadPlayer(Response):
     player: Person
     role: str | None = Field(default=None, alias="playerRoleType")  # P, C, WK
     is_withdrawn: bool | None = Field(default=None, alias="isWithdrawn")
+    note: str | None = None
 
 
 class Squad(Response):
-    type: str | None  # PLAYING
-    team: Team
-    players: list[SquadPlayer]
+    type: str | None = None  # PLAYING
+    team: TeamReference
+    players: list[SquadPlayer] | None = None
 
 
 class MatchPlayers(Response):
-    squads: list[Squad] | None = Field(alias="teamPlayers")
+    squads: list[Squad] | None = Field(default=None, alias="teamPlayers")
 
 
 class DismissalText(Response):
@@ -99,22 +111,22 @@ class DismissalText(Response):
 
 class Batsman(Response):
     player: Person
-    runs: Count | None
-    balls: Count | None
+    runs: Count | None = None
+    balls: Count | None = None
     fours: Count | None = None
     sixes: Count | None = None
     minutes: Count | None = None
-    is_out: bool | None = Field(alias="isOut")
+    is_out: bool | None = Field(default=None, alias="isOut")
     dismissal: DismissalText | None = Field(default=None, alias="dismissalText")
 
 
 class Bowler(Response):
     player: Person
-    overs: Overs | None
+    overs: Overs | None = None
     balls: Count | None = None
     maidens: Count | None = None
-    conceded: Count | None
-    wickets: Count | None
+    conceded: Count | None = None
+    wickets: Count | None = None
     wides: Count | None = None
     no_balls: Count | None = Field(default=None, alias="noballs")
     dots: Count | None = None
@@ -142,10 +154,10 @@ class Ball(Response):
     unique: Overs | None = Field(default=None, alias="oversUnique")  # 0.05: the over's fifth; 0.1: its tenth
     total: Count = Field(alias="totalRuns")
     is_wicket: bool = Field(alias="isWicket")
-    wides: Count | None
-    no_balls: Count | None = Field(alias="noballs")
-    byes: Count | None
-    leg_byes: Count | None = Field(alias="legbyes")
+    wides: Count | None = None
+    no_balls: Count | None = Field(default=None, alias="noballs")
+    byes: Count | None = None
+    leg_byes: Count | None = Field(default=None, alias="legbyes")
     penalties: Count | None = None
     timestamp: str | None = None
     batsman_id: Number | None = Field(default=None, alias="batsmanPlayerId")
@@ -163,7 +175,7 @@ class Fall(Response):
     """A wicket in the fall of wickets."""
 
     player: Person = Field(alias="dismissalBatsman")
-    number: Count = Field(alias="fowWicketNum")
+    number: Annotated[Count, BeforeValidator(parsing.integer)] = Field(alias="fowWicketNum")
     kind: int | None = Field(default=None, alias="fowType")  # 1: out
 
 
@@ -173,7 +185,7 @@ class Over(Response):
 
 class Inning(Response):
     number: Count = Field(alias="inningNumber")
-    team: Team
+    team: TeamReference
     is_batted: bool | None = Field(default=None, alias="isBatted")
     is_current: bool | None = Field(default=None, alias="isCurrent")
     runs: Count | None
@@ -183,9 +195,7 @@ class Inning(Response):
     batsmen: list[Batsman] | None = Field(default=None, alias="inningBatsmen")
     bowlers: list[Bowler] | None = Field(default=None, alias="inningBowlers")
     over_list: list[Over] | None = Field(default=None, alias="inningOvers")
-    falls: Annotated[list[Fall], readable_rows(Fall, "inningFallOfWickets")] | None = Field(
-        default=None, alias="inningFallOfWickets"
-    )
+    falls: list[Fall] | None = Field(default=None, alias="inningFallOfWickets")
 
 
 class Innings(Response):

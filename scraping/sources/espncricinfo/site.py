@@ -19,7 +19,7 @@ from scraping.sources.espncricinfo import schemas
 EXAMPLE = ".../series/india-women-in-australia-2025-26-1478874/australia-women-vs-india-women-3rd-t20i-1478914"
 LIVE, SCORECARD, COMMENTARY = "live-cricket-score", "full-scorecard", "ball-by-ball-commentary"
 MATCH_PATH = re.compile(r"(?P<match>/series/[^/]+-[0-9]+/[^/]+-(?P<id>[0-9]{1,12}))(?:/[^/]*)?/?", re.ASCII)
-_PARTS = frozenset({"match", "content"})  # the data of every page has one of them
+_PARTS = ("match", "content")  # the data of every page has one of them
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,150}", re.ASCII)
 
 
@@ -38,7 +38,7 @@ def tab_url(url: str, name: str) -> str:
 
 
 def match_url(base_url: str, match: schemas.Brief) -> str:
-    series, slug = (part if _SLUG.fullmatch(part) else "match" for part in (match.series.slug, match.slug))
+    series, slug = (part if part and _SLUG.fullmatch(part) else "match" for part in (match.series.slug, match.slug))
     return f"{base_url.rstrip('/')}/series/{series}-{match.series.object_id}/{slug}-{match.object_id}/{LIVE}"
 
 
@@ -52,7 +52,7 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
         parsing.raise_if_challenge(html, url)
     for name in ("props", "appPageProps", "data"):
         value = parsing.mapping(value).get(name)
-    while isinstance(value, dict) and not _PARTS & value.keys() and isinstance(value.get("data"), dict):
+    while isinstance(value, dict) and not _has_part(value) and isinstance(value.get("data"), dict):
         value = value["data"]  # live pages and lists have a wrapper more than the scorecard
     if not isinstance(value, dict):
         evidence = html[: parsing.EVIDENCE_CHARACTERS]
@@ -61,12 +61,18 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
     return value
 
 
+def _has_part(data: Mapping[str, Any]) -> bool:
+    """Returns whether an object has the match or the content; beside the wrapper either may be null or empty."""
+    return any(parsing.mapping(data.get(name)) for name in _PARTS)
+
+
 def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str) -> schemas.Match:
     """Returns the match of a page; raises PayloadRejected where it is not the requested one."""
     url = reading.ref.url
     stated = parsing.text(parsing.mapping(data.get("match")).get("objectId"), 40)
     parsing.refuse_another("the page is", stated or None, reading.ref.source_event_id, url)
-    match = parsing.validated(schemas.Match, data.get("match"), schema=schema, url=url, path="match")
+    needed = schemas.MATCH_NEEDS
+    match = parsing.validated(schemas.Match, data.get("match"), schema=schema, url=url, path="match", needed=needed)
     if len(match.teams) != 2:
         raise PayloadRejected(f"the match has {len(match.teams)} teams", url=url)
     return match

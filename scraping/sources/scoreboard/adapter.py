@@ -15,7 +15,7 @@ from scraping.sources import extract, parsing
 from scraping.sources.base import Adapter, ListPlan, Reading, RefInfo, Request
 from scraping.sources.extract import Extracted
 from scraping.sources.layout import Field, Layout, Rows
-from scraping.sources.scoreboard.match_state import STATES, event_of, state_of
+from scraping.sources.scoreboard.match_state import STATES, events_of, state_of
 
 _ADDRESS = re.compile(r"/match/[^/?#]*-([0-9A-Za-z]{1,8})/?$", re.ASCII)
 
@@ -102,8 +102,7 @@ class ScoreboardAdapter(Adapter):
     def parse(self, reading: Reading) -> Payload:
         found = _extracted(reading, MATCH)
         parsing.refuse_another("the page is", found.text("key", 20), reading.ref.source_event_id, reading.ref.url)
-        rows = [row for row in found.rows("balls") if row.get("id")]
-        events = tuple({row["id"]: event_of(row) for row in rows}.values())  # newest first
+        events = events_of(found)
         payload = self.payload(reading, state_of(found, events), has_events=bool(events), events=events)
         integrity = payload.integrity.model_copy(update={"fallback_selectors": found.fallbacks()})
         return payload.model_copy(update={"integrity": integrity})
@@ -126,7 +125,10 @@ class ScoreboardAdapter(Adapter):
             match = self.match_at(parsing.joined(page_url, row.get("link", "")), base_url)
             if match is None:
                 parsing.note_unrecognized(parsing.LIST_ROW, f"links to no match: {row.get('link')}")
-            status = STATES.get(row.get("state", "").lower(), Status.UPCOMING)
+            printed = row.get("state", "")
+            if printed and printed.lower() not in STATES:
+                parsing.note_unrecognized("cards[].state", printed)
+            status = STATES.get(printed.lower(), Status.UPCOMING)
             return match and match.model_copy(update={"title": parsing.text(row.get("title")), "status": status})
 
         matches = parsing.unique_matches(found.rows("cards"), match_of)

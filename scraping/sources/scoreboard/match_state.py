@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pydantic import ValidationError
+
 from scraping.errors import SchemaBreak
 from scraping.payloads import (
     Event,
@@ -17,7 +19,7 @@ from scraping.payloads import (
     Teams,
     score_of,
 )
-from scraping.sources import cricket, parsing
+from scraping.sources import broken_parts, cricket, parsing
 from scraping.sources.extract import Extracted
 
 STATES = {
@@ -62,11 +64,28 @@ def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
     )
 
 
-def event_of(row: dict[str, str]) -> Event:
+def events_of(found: Extracted) -> tuple[Event, ...]:
+    """Returns the events, newest first, each id once; a ball that cannot be read costs itself and is noted."""
+    try:
+        rows = found.rows("balls")
+    except SchemaBreak as error:
+        broken_parts.note("balls", str(error))
+        return ()
+    events: dict[str, Event] = {}
+    for row in rows:
+        try:
+            events[row.get("id", "")] = _event_of(row)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            broken_parts.note(f"balls[].{broken_parts.path_of(first['loc'])}", first["msg"])
+    return tuple(events.values())
+
+
+def _event_of(row: dict[str, str]) -> Event:
     code, number = row.get("code", ""), parsing.integer(row.get("number"))
     kind, runs = (_CARDS[code], None) if code in _CARDS else cricket.read_code(code)[:2]
     return Event(
-        id=row["id"][:120],
+        id=row.get("id", "")[:120],
         kind=kind,
         innings=parsing.integer(row.get("innings")),
         over=row.get("over", "")[:10] or None,
@@ -74,7 +93,7 @@ def event_of(row: dict[str, str]) -> Event:
         runs=runs,
         is_critical=kind not in ("over_complete", "other"),
         description=row.get("said", ""),
-        happened_at=parsing.moment(row["id"], per_second=1000),
+        happened_at=parsing.moment(row.get("id"), per_second=1000),
         detail={"ball": code} if code not in _CARDS else {},
     )
 

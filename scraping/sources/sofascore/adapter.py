@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from scraping.payloads import DiscoveredMatch, Event, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.sofascore import incidents, listing, players, schemas, site
 from scraping.sources.sofascore.event import goals_of, state_of
 
@@ -71,15 +72,16 @@ class SofascoreAdapter(SofascoreSite):
         listed = site.optional(reading, "incidents", list[schemas.Incident], schemas.INCIDENTS)
         # an item with `isLive` is the headline of the running period ("First half") and no event
         rows = [row for row in listed if not row.isLive] if listed is not None else None
-        if rows is not None and incidents.is_of_another_match(rows, event, goals):
+        if rows is not None and goals is not None and incidents.is_of_another_match(rows, event, goals):
             site.note_other_match("incidents")
             listed = rows = None
+        is_whole = listed is not None and goals is not None and not is_broken("incidents")
         events = incidents.events_of(rows or [])
         return self.payload(
             reading,
             state_of(event, events, reading.captured_at),
             events=events,
-            events_are_complete=listed is not None and incidents.are_complete(listed, event, goals),
+            events_are_complete=is_whole and incidents.are_complete(listed or [], event, goals or (0, 0)),
             has_events=rows is not None,
             also_missing=missing,
         )

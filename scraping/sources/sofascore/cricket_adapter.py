@@ -23,6 +23,7 @@ from scraping.payloads import (
 )
 from scraping.sources import cricket, parsing
 from scraping.sources.base import Endpoint, ListPlan, Reading, RefInfo, Request
+from scraping.sources.broken_parts import is_broken
 from scraping.sources.parsing import validated
 from scraping.sources.sofascore import deliveries, listing, players, schemas, site
 from scraping.sources.sofascore.adapter import SofascoreSite
@@ -54,7 +55,7 @@ class SofascoreCricketAdapter(SofascoreSite):
             reading,
             state_of(event, innings, events),
             events=events,
-            events_are_complete=rows is not None and deliveries.are_all(balls, innings),
+            events_are_complete=rows is not None and not is_broken("incidents") and deliveries.are_all(balls, innings),
             has_events=rows is not None,
             also_missing=missing if knows_order else (*missing, "innings_order"),
             also_expected=1,

@@ -43,7 +43,7 @@ def state_of(event: FootballEvent, events: tuple[Event, ...], now: datetime) -> 
     status, phase = status_and_phase(event.status)
     teams = teams_of(event)
     score = Score(team_a=_side_score(event.homeScore, "homeScore"), team_b=_side_score(event.awayScore, "awayScore"))
-    ending = _ENDINGS.get(event.status.code, "FT")
+    ending = _ENDINGS.get(event.status.code or 0, "FT")
     return MatchState(
         sport=Sport.FOOTBALL,
         title=title_of(event),
@@ -60,10 +60,11 @@ def state_of(event: FootballEvent, events: tuple[Event, ...], now: datetime) -> 
     )
 
 
-def goals_of(event: FootballEvent) -> tuple[int, int]:
-    sides = ((event.homeScore, "homeScore"), (event.awayScore, "awayScore"))
-    home, away = (_side_score(score, name).goals or 0 for score, name in sides)
-    return home, away
+def goals_of(event: FootballEvent) -> tuple[int, int] | None:
+    """Returns the goals of both sides; None where the score of a match in play is empty."""
+    home, away = _side_score(event.homeScore, "homeScore").goals, _side_score(event.awayScore, "awayScore").goals
+    has_none = home is None and away is None
+    return None if has_none and event.status.type == "inprogress" else (home or 0, away or 0)
 
 
 def team_of(team: BriefTeam) -> Team:
@@ -129,7 +130,7 @@ def _result(event: FootballEvent, status: Status, teams: Teams, score: Score) ->
     if status is not Status.COMPLETED:
         return ""
     winner = winner_of(event, teams)
-    if unplayed := _WON_WITHOUT_PLAY.get(event.status.code):
+    if unplayed := _WON_WITHOUT_PLAY.get(event.status.code or 0):
         return f"{winner} won {unplayed}" if winner else described
     return football.result_of(score, winner)
 

@@ -35,7 +35,8 @@ def rows_in(reading: Reading, event: Brief) -> tuple[dict[Side, schemas.LineupSi
     document = site.usable(reading.document("lineups"))
     if document is None:
         return {}, False
-    response = validated(LineupsResponse, parsing.json_object(document), schema=schemas.LINEUPS, url=document.url)
+    body, needed = parsing.json_object(document), ("confirmed", "home", "away")
+    response = validated(LineupsResponse, body, schema=schemas.LINEUPS, url=document.url, needed=needed)
     for name, side, team in (("home", response.home, event.homeTeam), ("away", response.away, event.awayTeam)):
         found = {row.teamId for row in side.players if row.teamId}
         if team.id is not None and len(found) == 1 and team.id not in found and team.national is not True:

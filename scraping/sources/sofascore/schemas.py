@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from scraping.sources import parsing
 from scraping.sources.parsing import Response, nested
@@ -22,12 +22,17 @@ T = TypeVar("T")
 Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Label = Annotated[str, BeforeValidator(parsing.text)]  # any value as text
 Whole = Annotated[int | None, BeforeValidator(parsing.integer)]
-Declared = Annotated[  # 1 in the innings of the event, and under another name in the list of innings
-    bool,
-    BeforeValidator(lambda value: value is True or parsing.integer(value) == 1),
-    Field(validation_alias=AliasChoices("inningDeclare", "isInningDeclare", "declared", "isDeclared")),
-]
-Flag = Annotated[bool | None, BeforeValidator(lambda value: value if isinstance(value, bool) else None)]
+DECLARED = ("inningDeclare", "isInningDeclare", "declared", "isDeclared")  # 1 in the event, true in the innings list
+
+
+def _as_number(value: Any) -> Any:
+    number = parsing.integer(value)
+    return value if number is None else number
+
+
+Number = Annotated[int | None, BeforeValidator(_as_number)]
+Required = Annotated[int, BeforeValidator(_as_number)]
+Present = Annotated[T, BeforeValidator(lambda value: {} if value is None else value)]  # null as an empty object
 Loose = Annotated[T, BeforeValidator(parsing.mapping)]  # any value as an object
 
 
@@ -39,7 +44,6 @@ class BriefStatus(Response):
 
 class Status(BriefStatus):
     type: Named
-    code: int
 
 
 class BriefTeam(Response):
@@ -53,7 +57,6 @@ class BriefTeam(Response):
 
 class Team(BriefTeam):
     name: Named
-    id: int | None = None
 
 
 class Brief(Response):
@@ -84,8 +87,7 @@ class Event(Brief):
     status: Status
     homeTeam: Team
     awayTeam: Team
-    startTimestamp: int | None = None
-    winnerCode: int | None = None
+    winnerCode: Whole = None
 
 
 class FootballScore(Response):
@@ -93,39 +95,54 @@ class FootballScore(Response):
 
     model_config = ConfigDict(extra="allow")  # a score that has only unknown fields is no empty one
 
-    current: int | None = None
-    display: int | None = None
-    period1: int | None = None
-    period2: int | None = None
-    normaltime: int | None = None
-    extra1: int | None = None
-    extra2: int | None = None
-    penalties: int | None = None
+    current: Number = None
+    display: Number = None
+    period1: Number = None
+    period2: Number = None
+    normaltime: Number = None
+    extra1: Number = None
+    extra2: Number = None
+    penalties: Number = None
 
 
 class FootballEvent(Event):
-    homeScore: FootballScore
-    awayScore: FootballScore
+    homeScore: Present[FootballScore]
+    awayScore: Present[FootballScore]
     period_began: Whole = nested("time", "currentPeriodStartTimestamp")
     period_initial: Whole = nested("time", "initial")
     period_max: Whole = nested("time", "max")
 
 
-class Inning(Response):
-    score: int
-    wickets: int
+class Declarable(Response):
+    is_declared: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_mark(cls, data: Any) -> Any:
+        marks = [data.get(name) for name in DECLARED] if isinstance(data, dict) else []
+        is_declared = any(mark is True or parsing.integer(mark) == 1 for mark in marks)
+        return {**data, "is_declared": True} if is_declared else data
+
+
+class Inning(Declarable):
+    score: Required
+    wickets: Required
     overs: float
     targetRunRate: float | None = None
-    is_declared: Declared = False
+
+
+def _begun(innings: Any) -> Any:
+    """Returns the innings of a side without those that are null: they have not begun."""
+    return {name: one for name, one in innings.items() if one is not None} if isinstance(innings, dict) else innings
 
 
 class CricketScore(Response):
-    innings: dict[Named, Inning] = Field(default_factory=dict)
+    innings: Present[Annotated[dict[Named, Inning], BeforeValidator(_begun)]] = Field(default_factory=dict)
 
 
 class CricketEvent(Event):
-    homeScore: CricketScore
-    awayScore: CricketScore
+    homeScore: Present[CricketScore]
+    awayScore: Present[CricketScore]
     tossWin: str | None = None
     tossDecision: str | None = None
     note: str | None = None
@@ -153,7 +170,7 @@ class Incident(Response):
     text: str | None = None
     sequence: int | None = None
     rescinded: bool | None = None
-    confirmed: Flag = None  # of a video review: False where the decision on the pitch was overturned
+    confirmed: bool | None = None  # of a video review: False where the decision on the pitch was overturned
     reason: Label = ""
     player: Person | None = None
     playerIn: Person | None = None
@@ -206,10 +223,9 @@ class BowlingLine(FigureLine):
     wicket: int | None = None
 
 
-class InningsRow(Response):
+class InningsRow(Declarable):
     number: int
-    battingTeam: Team
-    is_declared: Declared = False
+    battingTeam: BriefTeam
     battingLine: list[BattingLine] = Field(default_factory=list)
     bowlingLine: list[BowlingLine] = Field(default_factory=list)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from scraping.errors import PayloadRejected, SchemaBreak
 from scraping.payloads import Sport
-from scraping.sources import parsing
+from scraping.sources import broken_parts, parsing
 from scraping.sources.base import Document, Reading, RefInfo, Request
 from scraping.sources.parsing import T, note_unrecognized, validated
 from scraping.sources.sofascore import schemas
@@ -15,6 +15,8 @@ from scraping.sources.sofascore.schemas import Brief
 
 EventT = TypeVar("EventT", bound=schemas.Event)
 EXAMPLE = ".../football/match/flamengo-santos/GOsuO#id:15052834, with the part after #"
+INNINGS_OF_A_SIDE = tuple(f"inning{number}" for number in range(1, 5))
+NEEDED = ("homeScore", "awayScore", "display", "current", "innings", *INNINGS_OF_A_SIDE)  # of an event
 CRICKET_EXAMPLE = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, with the part after #"
 
 
@@ -55,7 +57,9 @@ def _checked(model: type[EventT], data: Any, reading: Reading, sport: Sport) -> 
     brief = Brief.model_validate(parsing.mapping(data))
     if sport_of(brief) not in (sport.value, ""):
         raise PayloadRejected(f"the event is about another sport: {sport_of(brief)}", url=reading.ref.url)
-    event = validated(model, parsing.mapping(data), schema=schemas.EVENT, url=reading.ref.url, path="event")
+    event = validated(
+        model, parsing.mapping(data), schema=schemas.EVENT, url=reading.ref.url, path="event", needed=NEEDED
+    )
     parsing.refuse_another("the event is", brief.id, reading.ref.source_event_id, reading.ref.url)
     return event
 
@@ -67,19 +71,16 @@ def _event_in_page(html: str) -> Mapping[str, Any]:
 
 
 def optional(reading: Reading, name: str, kind: type[T], schema: str) -> T | None:
-    """Returns the validated list of a response, or None where it is missing or invalid: a match can be read without it.
-
-    An invalid response is counted, and the payload lists the events as missing.
-    """
+    """Returns the readable rows of a response's list; None where there is none: a match can be read without it."""
     document = usable(reading.document(name))
     if document is None:
         return None
     try:
-        listed = parsing.mapping(document.json()).get(name)
-        return validated(kind, listed, schema=schema, url=document.url, path=name)
+        body = parsing.mapping(document.json())
     except SchemaBreak as broken:
-        note_unrecognized(document.name, broken)
+        broken_parts.note(name, str(broken))
         return None
+    return parsing.readable(kind, body.get(name), schema=schema, url=document.url, path=name)
 
 
 def required(reading: Reading, name: str, kind: type[T], schema: str) -> T:

@@ -242,7 +242,7 @@ def submit(key: str) -> None:
         innings=(SentInnings(number=1, team="team_a", runs=runs, wickets=0, overs=f"{runs // 6}.{runs % 6}"),),
         events=(SentEvent(id=f"1-{runs}", kind="runs", runs=1),),
     )
-    sender = submissions.Sender("partner", "Partner")
+    sender = submissions.Submitter("partner", "Partner")
     submissions.accept([body], sender=sender, key=key, body_hash=key[:64], now=now)
 
 

@@ -1,30 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
 
-from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver, make_certificate
+from tests.monitoring.alerts.servers import HttpReceiver
 
 
 @pytest.fixture
 def hook() -> Iterator[HttpReceiver]:
     with HttpReceiver() as taker:
         yield taker
-
-
-@pytest.fixture
-def mailbox() -> Iterator[SmtpReceiver]:
-    with SmtpReceiver() as taker:
-        yield taker
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 class Configure:

@@ -23,7 +23,7 @@ from scraping.matches import lifecycle
 from scraping.models import ErrorGroup, Match
 from tests.factories import NOW, make_source
 from tests.monitoring.alerts.conftest import Configure
-from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
+from tests.monitoring.alerts.servers import HttpReceiver
 from tests.monitoring.rows import make_error, make_task, make_watched
 
 MINUTE = timedelta(minutes=1)
@@ -200,17 +200,9 @@ class TestChecks:
         ("values", "expected"),
         [
             pytest.param({}, [], id="nothing is configured"),
-            pytest.param({"smtp_url": "smtp://h"}, ["monitoring.W001"], id="a server without recipients"),
-            pytest.param({"alert_email_to": ("a@example.com",)}, ["monitoring.W002"], id="recipients without a server"),
-            pytest.param(
-                {"smtp_url": "smtp://h", "alert_email_to": ("a@example.com; b@example.com",)},
-                ["monitoring.W005"],
-                id="an invalid address",
-            ),
             pytest.param({"alert_webhook_secret": "x"}, ["monitoring.W003"], id="a secret without a URL"),
             pytest.param({"sentry_dsn": "nonsense"}, ["monitoring.W004"], id="no DSN"),
             pytest.param({"sentry_dsn": "https://k@sentry.example.com/1"}, [], id="a DSN"),
-            pytest.param({"smtp_url": "smtp://h", "alert_email_to": ("a@example.com",)}, [], id="e-mail"),
         ],
     )
     def test_reports_incomplete_settings(
@@ -226,23 +218,11 @@ class TestCommands:
         call_command(*arguments, stdout=out)
         return out.getvalue()
 
-    def test_a_test_alert_reaches_every_channel(
-        self, hook: HttpReceiver, mailbox: SmtpReceiver, configure: Configure
-    ) -> None:
-        configure(
-            alert_webhook_url=hook.url,
-            smtp_url=f"smtp://127.0.0.1:{mailbox.port}",
-            alert_email_to=("a@example.com",),
-            sentry_dsn=f"http://k@127.0.0.1:{hook.port}/1",
-        )
+    def test_a_test_alert_reaches_every_channel(self, hook: HttpReceiver, configure: Configure) -> None:
+        configure(alert_webhook_url=hook.url, sentry_dsn=f"http://k@127.0.0.1:{hook.port}/1")
         output = self.run("alerts", "--test")
-        assert [line.split()[:2] for line in output.splitlines()] == [
-            ["ok", "webhook"],
-            ["ok", "email"],
-            ["ok", "sentry"],
-        ]
+        assert [line.split()[:2] for line in output.splitlines()] == [["ok", "webhook"], ["ok", "sentry"]]
         assert json.loads(hook.got[0].body)["event"] == "test"
-        assert "This is a test" in mailbox.got[0]["Subject"]
 
     def test_reports_a_failed_channel_with_advice(
         self, hook: HttpReceiver, configure: Configure, capsys: pytest.CaptureFixture[str]

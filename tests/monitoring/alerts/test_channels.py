@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from monitoring.alerts.channels import DeliveryError, DeliveryRejected, Mail, Sentry, Webhook, mail_text, post
+from monitoring.alerts.channels import DeliveryError, DeliveryRejected, Sentry, Webhook, post
 from monitoring.alerts.message_text import document
 from monitoring.models import Alert
 from tests.factories import NOW
-from tests.monitoring.alerts.servers import HttpReceiver, SmtpReceiver
+from tests.monitoring.alerts.servers import HttpReceiver
 
 
-def message(*alerts: Alert, **more: Any) -> dict[str, Any]:
-    return document(alerts or (alert(),), base_url="https://vl.test", now=NOW, **more)
+def message(*alerts: Alert) -> dict[str, Any]:
+    return document(alerts or (alert(),), base_url="https://vl.test", now=NOW)
 
 
 def alert(key: str = "stale:7", summary: str = "India - Australia has had no update for 5 min", **more: Any) -> Alert:
@@ -41,7 +41,7 @@ class TestWebhook:
         assert got.headers["idempotency-key"] == sent["id"]
         assert "x-victoryline-signature" not in got.headers
         body = json.loads(got.body)
-        assert (body["version"], body["event"], body["severity"]) == (1, "raised", "critical")
+        assert (body["version"], body["event"], body["severity"]) == (2, "raised", "critical")
         assert body["text"].startswith("CRITICAL: India - Australia has had no update for 5 min")
         (entry,) = body["alerts"]
         assert (entry["key"], entry["detail"], entry["count"]) == ("stale:7", {"match_id": 7}, 1)
@@ -111,12 +111,16 @@ def snippet() -> dict[str, Any]:
 
 
 class TestMessageText:
-    def test_a_group_is_one_line(self) -> None:
-        alerts = [alert(f"stale:{n}", pk=n) for n in range(37)]
-        body = message(*alerts, sources={each.pk: "Crex" for each in alerts})
-        assert body["subject"] == "[VictoryLine] CRITICAL: 37 matches at Crex have had no update"
-        assert body["text"].splitlines()[0] == "CRITICAL: 37 matches at Crex have had no update"
-        assert len(body["alerts"]) == 37
+    def test_has_one_line_for_each_alert(self) -> None:
+        body = message(
+            alert(severity="warning"), alert("stale:8", "It is dead"), alert("stale:9", "It is not", closed_at=NOW)
+        )
+        assert body["subject"] == "[VictoryLine] CRITICAL: It is dead (and 2 more)"
+        assert body["text"].splitlines()[:3] == [
+            "CRITICAL: It is dead",
+            "WARNING: India - Australia has had no update for 5 min",
+            "OVER: It is not",
+        ]
 
     def test_limits_the_size_of_a_document(self) -> None:
         body = message(*[alert(f"x{n}", pk=n) for n in range(400)])
@@ -136,89 +140,10 @@ class TestMessageText:
         body = message(alert(detail={"api_key": "s3cret", "url": "https://a:b@host/"}))
         assert body["alerts"][0]["detail"] == {"api_key": "***", "url": "https://***:***@host/"}
 
-    def test_shows_how_often_it_was_opened(self) -> None:
-        body = message(alert(), times={"stale:7": 4})
-        assert "India - Australia has had no update for 5 min (4 times in a day)" in body["text"]
-
     def test_an_end(self) -> None:
         body = message(alert(closed_at=NOW, notification_count=1))
         assert body["event"] == "over"
         assert body["subject"].startswith("[VictoryLine] OVER: India - Australia")
-
-
-class TestMail:
-    def mail(self, taker: SmtpReceiver, scheme: str = "smtp", login: str = "") -> Mail:
-        return Mail(f"{scheme}://{login}127.0.0.1:{taker.port}", "vl@example.com", ("ops@example.com",), timeout=2)
-
-    def test_has_summary_and_advice(self, mailbox: SmtpReceiver) -> None:
-        sent = message()
-        assert self.mail(mailbox).send(sent) == "127.0.0.1 accepted it"
-        (got,) = mailbox.got
-        assert got["Subject"] == "[VictoryLine] CRITICAL: India - Australia has had no update for 5 min"
-        assert (got["From"], got["To"], got["Importance"]) == ("vl@example.com", "ops@example.com", "high")
-        text = got.get_content()
-        assert "CRITICAL, raised: India - Australia has had no update for 5 min" in text
-        assert "What is safe: The last data of the match is still served" in text
-        assert "What to do:   If it lasts, open the match" in text
-        assert "https://vl.test/admin/monitoring/alert/3/change/" in text
-
-    def test_has_source_and_details(self) -> None:
-        detail = {"match_id": 7, "url": "https://crex.test/m", "tried": "other source", "types": {"network": 2}}
-        lines = list(mail_text(message(alert(detail=detail), sources={3: "Crex"})))
-        assert f"  Since {NOW:%d %b %Y, %H:%M:%S} UTC" in lines
-        assert [line for line in lines if line.startswith(("  Source", "  Url", "  Tried", "  Types", "  Match"))] == [
-            "  Source: Crex",
-            "  Url: https://crex.test/m",
-            "  Tried: other source",
-        ]
-
-    @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
-    def test_tls_with_a_certificate_that_is_trusted(
-        self, scheme: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with SmtpReceiver(certificate, scheme == "smtps", password="pa:ss") as taker:
-            self.mail(taker, scheme, "me:pa%3Ass@").send(message())
-            assert (taker.logins, taker.were_encrypted, len(taker.got)) == (["me"], [True], 1)
-
-    @pytest.mark.parametrize("scheme", ["smtps", "smtp+starttls"])
-    def test_an_untrusted_server_gets_neither_message_nor_password(self, scheme: str, certificate: Path) -> None:
-        with SmtpReceiver(certificate, scheme == "smtps", password="pass") as taker:
-            with pytest.raises(DeliveryError, match=r"certificate of 127\.0\.0\.1 is not trusted"):
-                self.mail(taker, scheme, "me:pass@").send(message())
-            assert (taker.logins, taker.got) == ([], [])
-
-    def test_a_server_without_tls_gets_no_message(self, mailbox: SmtpReceiver) -> None:
-        with pytest.raises(DeliveryRejected, match="Check the scheme of SMTP_URL"):
-            self.mail(mailbox, "smtp+starttls").send(message())
-        assert not mailbox.got
-
-    def test_a_wrong_password(self, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with (
-            SmtpReceiver(certificate, True, password="right") as taker,
-            pytest.raises(DeliveryRejected, match="name and password") as raised,
-        ):
-            self.mail(taker, "smtps", "me:wr0ng@").send(message())
-        assert "wr0ng" not in str(raised.value)
-
-    @pytest.mark.parametrize(
-        ("verb", "answer", "error"),
-        [
-            pytest.param("MAIL", "451 later", DeliveryError, id="later"),
-            pytest.param("MAIL", "552 too much", DeliveryRejected, id="never"),
-            pytest.param("RCPT", "550 unknown", DeliveryRejected, id="unknown recipient"),
-        ],
-    )
-    def test_classifies_the_answer(self, mailbox: SmtpReceiver, verb: str, answer: str, error: type[Exception]) -> None:
-        mailbox.answers[verb] = answer
-        with pytest.raises(error) as raised:
-            self.mail(mailbox).send(message())
-        assert type(raised.value) is error
-
-    def test_unreachable_server(self) -> None:
-        with pytest.raises(DeliveryError, match="cannot be reached"):
-            Mail("smtp://127.0.0.1:1", "a@example.com", ("b@example.com",), timeout=2).send(message())
 
 
 @pytest.mark.requirement("FS-17")
@@ -227,8 +152,8 @@ class TestSentry:
         bodies = [gzip.decompress(got.body) if got.body[:2] == b"\x1f\x8b" else got.body for got in hook.got]
         return [json.loads(body.splitlines()[2]) for body in bodies]
 
-    def send(self, hook: HttpReceiver, *alerts: Alert, **more: Any) -> str:
-        return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*alerts, **more))
+    def send(self, hook: HttpReceiver, *alerts: Alert) -> str:
+        return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*alerts))
 
     def test_one_event_an_alert_with_its_key_as_fingerprint(self, hook: HttpReceiver) -> None:
         assert self.send(hook, alert(), alert("grade", pk=4)) == "accepted 2 events"
@@ -256,13 +181,6 @@ class TestSentry:
         self.send(hook, alert(key, severity=severity))
         (got,) = self.events(hook)
         assert (got["tags"]["event"], got["level"]) == (event, level)
-
-    def test_many_of_a_kind_are_one_event(self, hook: HttpReceiver) -> None:
-        alerts = [alert(f"stale:{n}", pk=n) for n in range(9)]
-        self.send(hook, *alerts, sources={each.pk: "Crex" for each in alerts})
-        (got,) = self.events(hook)
-        assert got["logentry"]["formatted"] == "9 matches at Crex have had no update"
-        assert got["fingerprint"] == ["stale:@Crex"]
 
     def test_ends_are_not_sent(self, hook: HttpReceiver) -> None:
         assert self.send(hook, alert(closed_at=NOW + timedelta(minutes=1))) == "accepted 0 events"

@@ -24,7 +24,7 @@ from scraping.browser.health import LaunchCause, RecyclePolicy
 from scraping.browser.memory_guard import MemoryAction, MemoryGuard, MemoryLimits
 from scraping.browser.processes import TreeMemory, profile_of, tagged_browsers
 from scraping.errors import PageCrashed, ReadTimeout, ResourceLost
-from scraping.models import OrderKind, WorkerOrder
+from scraping.models import CommandKind, WorkerCommand
 from scraping.policies.timeouts import Timeouts
 from scraping.reading.reader import Target
 from scraping.readings import ReadMode
@@ -490,25 +490,25 @@ class TestWorkerCommands:
     """Commands of the scheduler or an operator, which the heartbeat of the worker runs."""
 
     @staticmethod
-    def run_command(hosted: Hosted, kind: OrderKind, until: str, source_key: str = "") -> WorkerOrder:
+    def run_command(hosted: Hosted, kind: CommandKind, until: str, source_key: str = "") -> WorkerCommand:
         runner = CommandRunner(hosted.sessions, worker_id="w1", on_loop=hosted.loop.call_soon_threadsafe)
         asked = {"worker_id": "w1", "reason": "a match is silent", "actor": "ada", "now": timezone.now()}
         worker_commands.issue(kind, source_key=source_key, **asked)
 
         def is_done() -> bool:
             runner.run_waiting(now=timezone.now())
-            return WorkerOrder.objects.get().done_at is not None
+            return WorkerCommand.objects.get().done_at is not None
 
         wait_for(is_done, 30, until)
-        return WorkerOrder.objects.get()
+        return WorkerCommand.objects.get()
 
     def test_a_recycled_browser_continues_to_read(self, hosted: Hosted, arena: StadiumProcess) -> None:
         crex, _ = both(arena)
         hosted.visit(crex)
         old = hosted.host.pid
-        order = self.run_command(hosted, OrderKind.RECYCLE_BROWSER, "a fresh browser")
-        assert order.outcome == "browser 2 took its place"
-        assert await_launch(hosted, 2) is LaunchCause.ORDER
+        command = self.run_command(hosted, CommandKind.RECYCLE_BROWSER, "a fresh browser")
+        assert command.outcome == "browser 2 took its place"
+        assert await_launch(hosted, 2) is LaunchCause.COMMAND
         assert hosted.host.pid != old
         figures = hosted.host.last_replacement.as_metadata()
         assert figures["pids_before"] > 1
@@ -522,7 +522,7 @@ class TestWorkerCommands:
         crex, _ = both(arena)
         hosted.visit(crex)
         before = hosted.run(hosted.sessions.get(crex.site)).session_id
-        self.run_command(hosted, OrderKind.FRESH_SESSION, "the order was taken", source_key=crex.site.key)
+        self.run_command(hosted, CommandKind.FRESH_SESSION, "the command was taken", source_key=crex.site.key)
         assert hosted.run(hosted.sessions.get(crex.site)).session_id == before, "it serves until the next visit"
         first, second = (hosted.reader.scorecard(crex)[0] for _ in range(2))
         assert (first.mode, second.mode) == (ReadMode.VISIT, ReadMode.DIRECT)

@@ -156,7 +156,7 @@ class TestReads:
         async def both() -> tuple[Reading, Reading]:
             session = await sessions.get(source, is_visit=True)
             visited = await session.visit(site.match, (LIVE,))
-            return visited, await session.direct(site.match, tuple(visited.requests.values()))
+            return visited, await session.request(site.match, tuple(visited.requests.values()))
 
         readings = worker.run(both())
         assert all(reading.documents["live"].json() == {"score": "92/1"} for reading in readings)

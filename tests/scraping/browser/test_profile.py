@@ -100,7 +100,7 @@ def report_of(worker: Worker, sessions: Sessions, site: LocalSite) -> dict[str, 
             await session.goto(page, site.match.url, 5)
         await session.close_page(page)
         await session.visit(site.match, (LIVE,))
-        await session.direct(site.match, (site.request,))
+        await session.request(site.match, (site.request,))
 
     worker.run(visit())
     said["page"] = json.loads(next(body for body in bodies if body))

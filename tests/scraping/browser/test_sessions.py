@@ -118,8 +118,8 @@ class TestCookiesInTheBrowser:
         async def read() -> None:
             session = await sessions.get(source)
             await session.visit(local_site.match, (LIVE,))  # roll=1
-            await session.direct(local_site.match, (local_site.request,))  # roll=2
-            await session.direct(local_site.match, (local_site.request,))  # roll=3
+            await session.request(local_site.match, (local_site.request,))  # roll=2
+            await session.request(local_site.match, (local_site.request,))  # roll=3
             await session.visit(local_site.match, (LIVE,))
 
         browser_worker.run(read())
@@ -143,7 +143,7 @@ class TestCookiesInTheBrowser:
             await session.visit(local_site.match, (LIVE,))
             before = host.generation
             host.report_lost(before, "a test")
-            await session.direct(local_site.match, (local_site.request,))
+            await session.request(local_site.match, (local_site.request,))
             await session.visit(local_site.match, (LIVE,))
             return before, host.generation
 
@@ -226,7 +226,7 @@ class TestRotation:
 
         async def read() -> tuple[object, int]:
             session = await sessions.get(source)
-            reading = asyncio.ensure_future(session.direct(local_site.match, (local_site.request,)))
+            reading = asyncio.ensure_future(session.request(local_site.match, (local_site.request,)))
             await asyncio.sleep(0.05)
             sessions.drop(session, cause=Blocked("no"))
             sessions.drop(session, cause=Blocked("no"))
@@ -372,7 +372,7 @@ def test_the_row_of_a_session_contains_no_password(
 
     async def read() -> None:
         session = await sessions.get(local_site.as_source("crex"))
-        await session.direct(local_site.match, (local_site.request,))
+        await session.request(local_site.match, (local_site.request,))
         sessions.drop(session, cause=Blocked("no", http_status=429))
 
     browser_worker.run(read())

@@ -11,21 +11,19 @@ from aiohttp import web
 from django.conf import settings
 from django.test import override_settings
 
-from scraping import checks
+from scraping import apps
 from scraping.browser.egress.upstream_proxies import (
     LONGEST_QUARANTINE_SECONDS,
-    MIN_READINGS,
     FailureCause,
     Proxy,
     ProxyError,
     ProxyPlan,
     ProxyPool,
-    UsualSizes,
     cause_of,
     parse,
 )
 from scraping.browser.session import Session
-from scraping.browser.sessions import Sessions
+from scraping.browser.sessions import MIN_READINGS, Sessions, UsualSizes
 from scraping.errors import AuthExpired, Blocked, Gone, ReadTimeout, ResourceLost, SchemaBreak, ScrapingError, Transient
 from scraping.reading.access import error_for
 from scraping.reading.reader import Reader, Target
@@ -218,7 +216,7 @@ class TestSettings:
         }
         with override_settings(CONFIG=load(environ)):
             plan = ProxyPlan.of(settings.CONFIG)
-            assert checks.check_proxies() == []
+            assert apps.check_proxies() == []
         assert [(one.host, one.is_gateway) for one in plan.proxies] == [("one.example", False), ("geo.example", True)]
         assert (plan.is_rotating, plan.sticky_seconds, plan.quarantine_seconds) == (True, 120, 600)
         assert SECRET not in repr(plan)
@@ -229,7 +227,7 @@ class TestSettings:
     )
     def test_invalid_settings_stop_every_command_with_a_hint(self, environ: dict[str, str]) -> None:
         with override_settings(CONFIG=load(environ)):
-            found = checks.check_proxies()
+            found = apps.check_proxies()
         assert [one.id for one in found] == ["scraping.E001"]
         assert SECRET not in str(found)
 
@@ -305,7 +303,7 @@ class TestThroughRealProxies:
             session = await sessions.get(local_site.as_source("one"), is_visit=True)
             reading = await session.visit(local_site.match, (LIVE,))
             assert reading.documents["live"].json() == {"score": "92/1"}
-            await session.direct(local_site.match, (local_site.request,))
+            await session.request(local_site.match, (local_site.request,))
 
         browser_worker.run(read())
         assert used(local_proxies)[1:] == [0, 0]
@@ -318,7 +316,7 @@ class TestThroughRealProxies:
         async def read() -> None:
             session = await sessions.get(local_site.as_source("bare", uses_proxy=False), is_visit=True)
             await session.visit(local_site.match, (LIVE,))
-            await session.direct(local_site.match, (local_site.request,))
+            await session.request(local_site.match, (local_site.request,))
 
         browser_worker.run(read())
         assert used(local_proxies) == [0, 0, 0]
@@ -338,7 +336,7 @@ class TestThroughRealProxies:
 
         async def poll() -> int:
             session = await sessions.get(source)
-            reading = await session.direct(local_site.match, (local_site.request,))
+            reading = await session.request(local_site.match, (local_site.request,))
             error = error_for(reading.documents["live"])
             if error is not None:
                 sessions.drop(session, cause=error)
@@ -399,7 +397,7 @@ class TestThroughRealProxies:
         async def poll(factor: float = 0.1) -> int:
             session = await sessions.get(source)
             number = which(session, local_proxies)
-            await session.direct(local_site.match, (local_site.request,), timeout_factor=factor)
+            await session.request(local_site.match, (local_site.request,), timeout_factor=factor)
             return number
 
         for _ in range(2):
@@ -423,7 +421,7 @@ class TestThroughRealProxies:
         async def poll() -> int:
             clock[0] += 1
             session = await sessions.get(source)
-            await session.direct(local_site.match, (local_site.request,))
+            await session.request(local_site.match, (local_site.request,))
             return which(session, local_proxies)
 
         assert [browser_worker.run(visit()), browser_worker.run(poll())] == [0, 0]
@@ -445,7 +443,7 @@ class TestThroughRealProxies:
 
         async def poll() -> int:
             session = await sessions.get(source)
-            await session.direct(local_site.match, (local_site.request,))
+            await session.request(local_site.match, (local_site.request,))
             return which(session, local_proxies)
 
         assert {browser_worker.run(poll()) for _ in range(MIN_READINGS)} == {0}
@@ -465,7 +463,7 @@ class TestThroughRealProxies:
             session = await sessions.get(source, is_visit=True)
             await session.visit(local_site.match, (LIVE,))
             present = await sessions.get(source)
-            await present.direct(local_site.match, (local_site.request,))
+            await present.request(local_site.match, (local_site.request,))
             return which(session, local_proxies), which(present, local_proxies)
 
         assert [browser_worker.run(visit()) for _ in range(4)] == [(0, 0), (1, 1), (2, 2), (0, 0)]
@@ -480,7 +478,7 @@ class TestThroughRealProxies:
         async def poll() -> None:
             session = await sessions.get(source)
             await session.visit(local_site.match, (LIVE,))
-            await session.direct(local_site.match, (local_site.request,))
+            await session.request(local_site.match, (local_site.request,))
             sessions.drop(session, cause=Blocked("no", http_status=403))
 
         passwords = []
@@ -524,7 +522,7 @@ class TestPasswords:
                     if way == "visit":
                         await session.visit(local_site.match, (LIVE,), timeout_factor=0.3)
                     else:
-                        await session.direct(local_site.match, (local_site.request,), timeout_factor=0.3)
+                        await session.request(local_site.match, (local_site.request,), timeout_factor=0.3)
                 except ScrapingError as error:
                     recorded.append("".join(traceback.format_exception(error)))
                     sessions.drop(session, cause=error)

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
+from monitoring.health.documents import status_document
+from monitoring.health.evaluation import Evaluation
 from scraping.configuration import policies
 from scraping.matches import lifecycle
 from scraping.models import Breaker, MatchRef, ScraperStatus
@@ -56,6 +59,16 @@ class TestReload:
         assert [policies.reload(), policies.reload()] == [True, False]
         assert policies.current().pace.baseline_seconds == 7
         assert policies.current().staleness_threshold_seconds == 900
+
+    @pytest.mark.django_db
+    @pytest.mark.requirement("SO-5")
+    def test_the_status_shows_what_is_in_effect(self, file: File) -> None:
+        first = status_document(Evaluation(NOW))["config_snapshot"]
+        file.write(PATIENT)
+        then = status_document(Evaluation(NOW))["config_snapshot"]
+        shown = [(one["polling_interval_seconds"], one["staleness_threshold_seconds"]) for one in (first, then)]
+        assert shown == [(2.5, 300), (7, 900)]
+        assert then == {name: getattr(settings.LOAD_CONFIG(), name) for name in then}
 
     def test_logs_the_changes(self, file: File, caplog: pytest.LogCaptureFixture) -> None:
         file.write(PATIENT)

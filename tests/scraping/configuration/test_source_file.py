@@ -198,6 +198,17 @@ def test_the_shipped_sofascore_rows_have_their_own_retries(key: str) -> None:
     assert isinstance(decide(Failure(ErrorClass.TRANSIENT, "502", 4, 3), policy, NOW, chance), Dead)
 
 
+@pytest.mark.requirement("FR-002")
+def test_a_row_may_have_the_three_attempts_of_the_optimisation_profile() -> None:
+    """At once, after 2 to 4 s, after 4 to 8 s."""
+    policy = POLICIES.retry_for(sync(entry(retry={"max_attempts": 3, "base_seconds": 2})))
+    failures = [Failure(ErrorClass.TRANSIENT, "502", charged + 1, charged) for charged in range(3)]
+    found = [decide(failure, policy, NOW, random.Random(1)) for failure in failures]
+    waits = [(one.at - NOW).total_seconds() if isinstance(one, Retry) else type(one) for one in found]
+    assert 2 <= waits[0] <= 4 <= waits[1] <= 8
+    assert waits[2] is Dead
+
+
 class TestStadium:
     def test_replaces_every_source_and_enables_it(self) -> None:
         source = sync(entry(), stadium=STADIUM)

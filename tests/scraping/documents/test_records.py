@@ -107,10 +107,10 @@ class TestRecord:
         ("rung", "seconds", "words"),
         [
             (Rung.GROUND, None, ""),
-            (Rung.HINT, 3, "silent: hinted again 3 s ago"),
+            (Rung.HINT, 3, "silent: polled again 3 s ago"),
             (Rung.SESSION, 12, "silent: fresh session tried 12 s ago"),
             (Rung.BROWSER, 119, "silent: fresh browser tried 119 s ago"),
-            (Rung.OTHER_SOURCE, 600, "silent: another source called in 10 min ago"),
+            (Rung.OTHER_SOURCE, 600, "silent: other source polled 10 min ago"),
             (Rung.FROZEN, None, "silent: frozen"),
         ],
     )
@@ -255,6 +255,13 @@ class TestCommand:
         make_ref(make_match(status=Status.UPCOMING))
         assert "nothing to watch" in self.shown("--once")
         assert "1 match" in self.shown("--once", "--all")
+
+    def test_names_sources_that_refuse_direct_requests(self) -> None:
+        learned = {"request_mode_since": later(0), "direct_again_at": later(600), "direct_pause_seconds": 600}
+        make_source("espn", request_mode="in_page", request_mode_reason="blocked: live answered 403", **learned)
+        second = self.shown("--once").splitlines()[1]
+        assert second.startswith("espn: in_page since ")
+        assert f"direct again at {later(600):%d %b %H:%M:%S} UTC (blocked: live answered 403)" in second
 
     def test_lists_paused_matches(self) -> None:
         ref = make_ref()

@@ -375,6 +375,21 @@ class TestWholeMatch:
         assert view_of(job).state is JobState.COMPLETE
         assert known(IDS[0]).match.payload["result"] == "Away won 1-0"
 
+    @pytest.mark.requirement("NFR-008")
+    def test_that_a_poll_has_overtaken_is_a_success_and_read_once(self) -> None:
+        run_round()
+        close_finished_jobs(timezone.now())
+        later = timezone.now() + timedelta(seconds=5)
+        live = finished(status=Status.LIVE, score=Score(team_a=SideScore(goals=3), team_b=SideScore(goals=3)))
+        MatchRef.objects.filter(source_event_id=IDS[0]).update(captured_at=later, payload=live.model_dump(mode="json"))
+        Match.objects.filter(refs__source_event_id=IDS[0]).update(status=Status.LIVE)
+        job, reader = start(), RoundReader(outcomes={IDS[0]: lambda: whole(IDS[0])})
+        run_due(engine_of(reader), resource=Resource.ROUND)
+        run_due(engine_of(reader))
+        assert (reader.read_ids, view_of(job).state) == ([IDS[0]], JobState.COMPLETE)
+        assert known(IDS[0]).captured_at == later
+        assert not ScrapeError.objects.exists()
+
 
 class TestSharing:
     def test_an_open_task_of_the_same_match_serves_both_jobs(self) -> None:

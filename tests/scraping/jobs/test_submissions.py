@@ -57,7 +57,7 @@ from tests.scraping.due_tasks import open_due_tasks
 from tests.scraping.submission_steps import ball, claim, earlier, engine, open_tasks, pushed_source, sent, work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
-PARTNER = submissions.Sender("consumer-1", "Partner")
+PARTNER = submissions.Submitter("consumer-1", "Partner")
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from scraping.matches import discovery, lifecycle, scrapers
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, Scraper, ScrapeTask, TaskState
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_source, make_unread_match
 from tests.monitoring.rows import make_error, make_task
-from tests.scraping.attempts import Clock, attempt, fail_for_good, stopped_clock
+from tests.scraping.attempts import Clock, attempt, fail_for_good, fingerprint, stopped_clock
 from tests.scraping.builders import later, payload_of
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -84,8 +84,7 @@ class TestGroups:
         ids=lambda error: str(error)[:40],
     )
     def test_the_same_cause_with_other_names_and_numbers(self, one: Exception, two: Exception) -> None:
-        first = error_log.fingerprint(1, one, names=self.INDIA)
-        assert first == error_log.fingerprint(1, two, names=self.KENYA)
+        assert fingerprint(one, *self.INDIA) == fingerprint(two, *self.KENYA)
 
     @pytest.mark.parametrize(
         ("one", "two"),
@@ -100,7 +99,7 @@ class TestGroups:
         ids=lambda error: str(error)[:40],
     )
     def test_another_cause(self, one: Exception, two: Exception) -> None:
-        assert error_log.fingerprint(1, one) != error_log.fingerprint(1, two)
+        assert fingerprint(one) != fingerprint(two)
 
     def test_ignores_a_name_inside_a_word(self) -> None:
         message = "no `oman` in Oman's romance"

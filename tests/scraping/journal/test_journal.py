@@ -20,7 +20,7 @@ from tests.scraping.builders import LEASE_SECONDS, claimed, later, new_claim, op
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
 
-BROKEN = FailureNote(ErrorClass.TRANSIENT, "network", "the source answered 502", Stage.NAVIGATING, {"http_status": 502})
+BROKEN = FailureNote(ErrorClass.TRANSIENT, "the source answered 502", Stage.NAVIGATING, {"http_status": 502})
 
 
 @pytest.fixture

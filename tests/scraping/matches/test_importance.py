@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitoring.models import AuditEntry
-from scraping import checks
+from scraping import apps
 from scraping.matches import discovery, importance
 from scraping.matches.importance import ImportanceFileError, Rules, importance_by_rules
 from scraping.models import Importance, Match, MatchLifecycle
@@ -123,16 +120,16 @@ class TestFile:
         rules_file.write_text(text, encoding="utf-8")
         with pytest.raises(ImportanceFileError, match=says):
             importance.read(rules_file)
-        (error,) = checks.check_importance_rules()
+        (error,) = apps.check_importance_rules()
         assert (error.id, says in error.msg, str(rules_file) in str(error.hint)) == ("scraping.E002", True, True)
         assert "pydantic" not in error.msg
 
     def test_one_that_is_not_there_is_an_error(self, rules_file: Path) -> None:
         rules_file.unlink()
-        assert [error.id for error in checks.check_importance_rules()] == ["scraping.E002"]
+        assert [error.id for error in apps.check_importance_rules()] == ["scraping.E002"]
 
     def test_a_valid_one_is_no_error(self, rules_file: Path) -> None:
-        assert checks.check_importance_rules() == []
+        assert apps.check_importance_rules() == []
 
     def test_an_empty_one_has_no_rules(self, rules_file: Path) -> None:
         rules_file.write_text("# later\n", encoding="utf-8")
@@ -200,23 +197,3 @@ class TestMatches:
         apply_importance_rules(NOW)
         with django_assert_num_queries(0):
             apply_importance_rules(later(5))
-
-
-@pytest.mark.both
-@pytest.mark.django_db
-@pytest.mark.requirement("FR-025")
-class TestCommand:
-    def run(self, *words: str) -> str:
-        out = StringIO()
-        call_command("set_importance", *words, "--by", "ann", stdout=out)
-        return out.getvalue()
-
-    def test_by_number_and_by_key_and_back(self) -> None:
-        ref = make_ref(make_match(title="Kenya v Nepal"))
-        assert self.run(str(ref.match_id), "high") == "Kenya v Nepal: importance high, set by an operator.\n"
-        assert self.run(ref.key, "auto") == "Kenya v Nepal: importance normal, set by the rules.\n"
-        assert set(AuditEntry.objects.values_list("actor", "action_type")) == {("ann", "importance")}
-
-    def test_an_unknown_match_is_an_error(self) -> None:
-        with pytest.raises(CommandError, match=r"Nothing was changed: there is no match crex_nope\."):
-            self.run("crex_nope", "high")

@@ -53,6 +53,10 @@ def match_of(ref: MatchRef) -> Match:
     return Match.objects.get(pk=ref.match_id)
 
 
+def columns_of(ref: MatchRef) -> tuple[dict[str, Any], dict[str, Any]]:
+    return MatchRef.objects.filter(pk=ref.pk).values().get(), Match.objects.filter(pk=ref.match_id).values().get()
+
+
 def feed(ref: MatchRef) -> list[tuple[str, str, int]]:
     rows = MatchEvent.objects.filter(match=ref.match_id).order_by("pk")
     return [(row.event_id, row.action, row.revision) for row in rows]
@@ -79,14 +83,9 @@ class TestFirstReading:
         integrity = Integrity(missing_fields=("venue",), null_field_rate=0.1)
         sent = payload_of(ref).model_copy(update={"payload_schema": "crex.v2", "integrity": integrity})
         read(ref, sent)
-        assert MatchRef.objects.get(pk=ref.pk).envelope == {
-            "source": "crex",
-            "schema_version": "crex.v2",
-            "captured_at": sent.captured_at.isoformat(),
-            "source_event_id": ref.source_event_id,
-            "normalized": sent.normalized(),
-            "integrity": {"missing_fields": ["venue"], "null_field_rate": 0.1, "fallback_selectors": []},
-        }
+        ref.refresh_from_db()
+        assert (ref.payload_schema, ref.captured_at, ref.payload) == ("crex.v2", sent.captured_at, sent.normalized())
+        assert ref.integrity == integrity.model_dump(mode="json")
 
     def test_fills_the_columns_that_lists_are_filtered_by(self, ref: MatchRef) -> None:
         start = NOW - timedelta(hours=1)
@@ -110,11 +109,70 @@ class TestUnchanged:
         assert match.last_scraper_update == later(3)
         assert match.total_scrapes == 2
 
-    def test_freshness_never_moves_back(self, ref: MatchRef) -> None:
-        """Two sources' readings may be written in another order than they were made."""
-        read(ref, payload_of(ref, at=later(5)))
-        read(ref, payload_of(ref, at=later(3)), at=later(6))
-        assert match_of(ref).last_scraper_update == later(5)
+
+@pytest.mark.requirement("SO-3", "NFR-008")
+class TestOvertakenReading:
+    """A reading that is written after a newer one of the same source."""
+
+    @pytest.fixture
+    def newer(self, ref: MatchRef) -> MatchRef:
+        read(ref, payload_of(ref, chasing(100, venue="Perth"), at=later(10), events=balls(5, 6)))
+        return MatchRef.objects.get(pk=ref.pk)
+
+    @staticmethod
+    def overtaken(ref: MatchRef, runs: int = 94, second: float = 5, **fields: Any) -> ingest.IngestResult:
+        older = payload_of(ref, chasing(runs, venue="Sydney"), at=later(second), **fields)
+        return read(ref, older, at=later(11))
+
+    def test_changes_neither_the_state_nor_its_time(self, newer: MatchRef) -> None:
+        before = columns_of(newer)
+        for runs in (94, 94, 94, 100, 104):
+            result = self.overtaken(newer, runs)
+            assert (result.is_taken, result.is_overtaken, result.is_changed) == (False, True, False)
+        assert columns_of(newer) == before
+        assert Snapshot.objects.count() == 1
+
+    def test_does_not_confirm_or_delay_a_lower_score(self, newer: MatchRef) -> None:
+        read(newer, payload_of(newer, chasing(99), at=later(12)))
+        for second in (4, 5, 6):
+            self.overtaken(newer, 99, second)
+        assert match_of(newer).provisional["readings"] == 1
+        read(newer, payload_of(newer, chasing(99), at=later(14)))
+        assert read(newer, payload_of(newer, chasing(99), at=later(16))).is_taken
+
+    def test_adds_the_events_that_are_unknown(self, newer: MatchRef) -> None:
+        sequence = match_of(newer).sequence
+        result = self.overtaken(newer, events=[*balls(3, 4), ball(5, runs=6)])
+        assert (result.is_changed, result.events.added, result.sequence) == (True, 2, sequence + 1)
+        assert feed(newer)[2:] == [("2-3", "add", 1), ("2-4", "add", 1)]
+        assert Snapshot.objects.latest("sequence").payload["venue"] == "Perth"
+
+    def test_retracts_nothing_and_brings_back_nothing(self, ref: MatchRef) -> None:
+        for at, numbers in ((8, (1, 2, 3)), (10, (1, 2))):
+            known = balls(*numbers)
+            read(ref, payload_of(ref, chasing(100), at=later(at), events=known, events_are_complete=True))
+        before = feed(ref)
+        for numbers in ((1,), (1, 2, 3), (1, 2, 3, 4)):
+            self.overtaken(ref, events=balls(*numbers), events_are_complete=True)
+        assert feed(ref) == before
+
+    def test_a_whole_list_fills_the_gap_of_the_newer_one(self, newer: MatchRef) -> None:
+        assert newer.has_gap
+        self.overtaken(newer, events=balls(1, 2, 3, 4), events_are_complete=True)
+        assert not MatchRef.objects.get(pk=newer.pk).has_gap
+
+    def test_of_the_same_time_is_not_overtaken(self, newer: MatchRef) -> None:
+        assert self.overtaken(newer, 101, 10).is_taken
+
+    @pytest.mark.parametrize(("due", "expected"), [(12, 12), (11, 12.25), (None, None)])
+    def test_the_planned_poll_stays_and_one_that_is_due_comes_after_a_pause(
+        self, newer: MatchRef, due: float | None, expected: float | None
+    ) -> None:
+        """It would be polled without a pause as long as the clock of another worker is ahead."""
+        MatchRef.objects.update(next_poll_at=None if due is None else later(due))
+        self.overtaken(newer)
+        planned = MatchRef.objects.get(pk=newer.pk).next_poll_at
+        assert planned == (None if expected is None else later(expected))
 
 
 @pytest.mark.requirement("FR-013")

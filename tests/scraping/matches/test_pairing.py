@@ -9,22 +9,30 @@ import pytest
 
 from scraping import names
 from scraping.matches.pairing import scoring
+from scraping.matches.pairing.candidates import Candidate, Candidates
 from scraping.matches.pairing.scoring import Facts, PairOutcome
 from scraping.names import squeezed
 from tests.factories import NOW
 
-ALIASES = {
-    squeezed(alias): name
-    for alias, name in {
-        "IND": "India",
-        "AUS": "Australia",
-        "ENG": "England",
-        "Man Utd": "Manchester United",
-        "Atlético-MG": "Atlético Mineiro",
-        "RCB": "Royal Challengers Bengaluru",
-        "Royal Challengers Bangalore": "Royal Challengers Bengaluru",
-    }.items()
-}
+ALIASES = names.alias_table(
+    tuple(
+        (squeezed(alias), name)
+        for alias, name in {
+            "IND": "India",
+            "AUS": "Australia",
+            "ENG": "England",
+            "Man Utd": "Manchester United",
+            "Atlético-MG": "Atlético Mineiro",
+            "RCB": "Royal Challengers Bengaluru",
+            "Royal Challengers Bangalore": "Royal Challengers Bengaluru",
+            "EQG": "Equatorial Guinea",
+            "GUI": "Guinea",
+            "England Lions": "England A",
+            "Црвена звезда": "Red Star Belgrade",
+            "SA": "South Africa",
+        }.items()
+    )
+)
 
 
 def team(text: str) -> names.TeamName:
@@ -55,10 +63,54 @@ class TestNames:
             ("Corinthians Feminino", "Corinthians Women"),
             ("Bayern München", "Bayern Munchen"),
             ("Sri Lanka", "Sri-Lanka"),
+            ("Dynamo Kyiv", "Динамо Киев"),
+            ("Shakhtar Donetsk", "Shakhtyor Donezk"),
+            ("Ludogorets Razgrad", "Лудогорец Разград"),
+            ("Crvena Zvezda", "Red Star Belgrade"),
+            ("Olympiakos", "Ολυμπιακός"),
+            ("Rapid Wien", "SK Rapid Vienna"),
+            ("RB Leipzig", "RasenBallsport Leipzig"),
+            ("Red Bull Bragantino", "Bragantino"),
+            ("Bayer 04 Leverkusen", "Leverkusen"),
+            ("1. FC Köln", "FC Cologne"),
+            ("Alshabab", "Al-Shabab"),
+            ("Sheff Wed", "Sheffield Wednesday"),
+            ("Argentinos Jrs", "Argentinos Juniors"),
+            ("Gimnasia LP", "Gimnasia La Plata"),
+            ("L.A. Galaxy", "Los Angeles Galaxy"),
+            ("QPR", "Queens Park Rangers"),
+            ("Sunrisers Hyderabad", "Hyderabad Sunrisers"),
+            ("England Lions", "England A"),
+            ("England Lions Women", "England A Women"),
+            ("Jong Ajax", "Ajax II"),
+            ("Sevilla B", "Sevilla Reserves"),
+            ("U.A.E. Women", "UAE (W)"),
         ],
     )
     def test_the_same_team(self, one: str, other: str) -> None:
-        assert names.similarity(team(one), team(other)) >= names.BY_WORDS
+        assert names.similarity(team(one), team(other)) >= names.BY_ABBREVIATION
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("Ireland", "Northern Ireland"),
+            ("Congo", "DR Congo"),
+            ("Inter Milan", "AC Milan"),
+            ("Botafogo", "Botafogo-PB"),
+            ("Nacional", "Nacional Potosí"),
+            ("Nacional Potosí/Nacional", "Nacional"),
+            ("Barcelona", "Barcelona Atlètic"),
+            ("Mumbai", "Mumbai Indians"),
+            ("EC Vitória", "Vitória SC"),
+            ("FSV Frankfurt", "Eintracht Frankfurt"),
+            ("Austria", "Australia"),
+            ("Niger", "Nigeria"),
+            ("Crystal Palace", "C. Palace"),
+            ("MI", "Mumbai Indians"),
+        ],
+    )
+    def test_a_part_or_an_initial_is_not_sure(self, one: str, other: str) -> None:
+        assert 0 < names.similarity(team(one), team(other)) < names.BY_ABBREVIATION
 
     @pytest.mark.parametrize(
         ("one", "other"),
@@ -77,6 +129,9 @@ class TestNames:
             ("TBC", "TBC"),
             ("Winner Semi-Final 1", "Winner Semi-Final 1"),
             ("", ""),
+            ("Guinea", "Equatorial Guinea"),
+            ("South Australia/SA", "South Africa"),
+            ("Bolton W.", "Bolton W"),
         ],
     )
     def test_another_team(self, one: str, other: str) -> None:
@@ -110,6 +165,9 @@ def facts(first: str = "India", second: str = "Australia", *, minutes: float | N
         ("another number in the series", facts(series="3rd T20I, Australia tour of India, 2026"), PairOutcome.UNSURE),
         ("the same number", facts(series="Australia tour of India 2026, 2nd T20I"), PairOutcome.SAME),
         ("a series by another name", facts(series="Gavaskar Cup"), PairOutcome.SAME),
+        ("women's by the series", facts(series="Women's World Cup"), PairOutcome.APART),
+        ("postponed", facts(minutes=48 * 60, series="Australia tour of India, 2nd T20I"), PairOutcome.UNSURE),
+        ("the next one", facts(minutes=48 * 60, series="Australia tour of India, 3rd T20I"), PairOutcome.APART),
     ],
 )
 def test_outcome_of_a_comparison(what: str, other: Facts, outcome: PairOutcome) -> None:
@@ -130,6 +188,48 @@ def test_outcome_of_a_comparison(what: str, other: Facts, outcome: PairOutcome) 
 )
 def test_the_same_teams_do_not_play_twice_at_once(what: str, one: Facts, other: Facts, outcome: PairOutcome) -> None:
     assert scoring.score(one, other, ALIASES).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("what", "one", "other", "outcome"),
+    [
+        ("both", facts("India Women", "Australia Women"), facts(series="Women's World Cup"), PairOutcome.SAME),
+        ("by the title", facts(title="India v Australia (W)"), facts("INDW", "AUS Women"), PairOutcome.SAME),
+        ("youth", facts(series="Under-19 World Cup"), facts("India U19", "Australia U19"), PairOutcome.SAME),
+        ("of one only", facts(series="Women's World Cup"), facts(), PairOutcome.UNSURE),
+    ],
+)
+def test_the_series_says_which_teams(what: str, one: Facts, other: Facts, outcome: PairOutcome) -> None:
+    assert scoring.score(one, other, ALIASES).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("what", "one", "other", "outcome"),
+    [
+        ("a part", facts("Congo", "Mali"), facts("DR Congo", "Mali"), PairOutcome.UNSURE),
+        ("two listed teams", facts("Guinea", "Mali"), facts("Equatorial Guinea", "Mali"), PairOutcome.APART),
+        ("initials of one", facts("C. Palace", "Man Utd"), facts("Crystal Palace", "Man Utd"), PairOutcome.SAME),
+        ("initials of both", facts("MI", "RR"), facts("Mumbai Indians", "Rajasthan Royals"), PairOutcome.UNSURE),
+        ("a word of one", facts("Shandong Taishan"), facts("Shandong Luneng"), PairOutcome.UNSURE),
+    ],
+)
+def test_how_sure_the_names_are(what: str, one: Facts, other: Facts, outcome: PairOutcome) -> None:
+    assert scoring.score(one, other, ALIASES).outcome is outcome
+    assert scoring.score(other, one, ALIASES).outcome is outcome
+
+
+def candidate(number: int, found: Facts) -> Candidate:
+    return Candidate(number, found, {}, frozenset({1}), is_read=False)
+
+
+class TestCandidates:
+    def test_are_found_where_every_word_is_abbreviated(self) -> None:
+        known = Candidates([candidate(1, facts("Manchester United", "Sheffield Wednesday"))])
+        assert [one.match_id for one in known.like(facts("Manch. Utd", "Sheff Wed", minutes=170))] == [1]
+
+    def test_are_found_by_initials(self) -> None:
+        known = Candidates([candidate(1, facts("Queens Park Rangers", "Leeds"))])
+        assert [one.match_id for one in known.like(facts("QPR", "Hull"))] == [1]
 
 
 def test_a_better_match_has_a_higher_score() -> None:

@@ -87,6 +87,13 @@ class TestChosenSource:
         views = [view(CREX, cricket(90), age=silent_for), view(ESPN, cricket(late_runs))]
         assert reconcile(views, known=cricket(90)).state["innings"][1]["runs"] == runs
 
+    @pytest.mark.parametrize(("written_late_by", "runs"), [(5, 90), (0, 89)], ids=["read before it", "read last"])
+    def test_a_heavier_source_that_was_read_before_the_known_state_does_not_take_it_back(
+        self, written_late_by: float, runs: int
+    ) -> None:
+        views = [view(CREX, cricket(89), age=written_late_by), view(ESPN, cricket(90))]
+        assert reconcile(views, known=cricket(90)).state["innings"][1]["runs"] == runs
+
     def test_a_source_may_take_back_its_own_state(self) -> None:
         views = [view(CREX, cricket(89)), view(ESPN, cricket(90))]
         assert reconcile(views, known=cricket(90)).state["innings"][1]["runs"] == 89

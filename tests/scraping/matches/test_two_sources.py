@@ -69,6 +69,16 @@ class TestOneState:
         write(heavy, chasing(121), later(62))
         assert runs(heavy) == 121
 
+    def test_a_reading_that_is_written_late_does_not_replace_a_newer_one_of_the_other(
+        self, heavy: MatchRef, light: MatchRef
+    ) -> None:
+        write(heavy, chasing(95))
+        write(light, chasing(120), later(60))
+        read(heavy, payload_of(heavy, chasing(119), at=later(55)), at=later(61))
+        assert runs(heavy) == 120
+        write(heavy, chasing(120), later(63))
+        assert (runs(heavy), match_of(heavy).provenance["score"]["source"]) == (120, "crex")
+
     def test_a_conflict_is_listed_until_it_is_over(self, heavy: MatchRef, light: MatchRef) -> None:
         write(heavy, chasing(95))
         write(light, chasing(60), later(2))
@@ -217,7 +227,7 @@ class TestCrossedSource:
     def test_events_of_a_spooled_payload_are_swapped(self, crossed: MatchRef) -> None:
         late = payload_of(crossed, football_state(), events=[self.goal(1)], at=later(-60))
         attempt = ingest.Attempt("w-1", later(-60), had_failures=False, now=NOW, is_replayed=True)
-        late_updates.replay(late, ref_id=crossed.pk, pace=Pace(), attempt=attempt)
+        ingest.apply(late, ref_id=crossed.pk, pace=Pace(), attempt=attempt)
         assert self.stored() == [("g:team_b:1", "team_b", "0-1")]
 
     def test_events_that_are_not_served_are_no_change(self, heavy: MatchRef, light: MatchRef) -> None:
@@ -225,7 +235,7 @@ class TestCrossedSource:
         before = match_of(heavy).sequence
         late = payload_of(light, chasing(95), events=[ball(1, slot="b:2:12:1")], at=later(-60))
         attempt = ingest.Attempt("w-1", later(-60), had_failures=False, now=NOW, is_replayed=True)
-        late_updates.replay(late, ref_id=light.pk, pace=Pace(), attempt=attempt)
+        ingest.apply(late, ref_id=light.pk, pace=Pace(), attempt=attempt)
         assert match_of(heavy).sequence == before
 
 

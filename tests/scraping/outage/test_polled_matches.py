@@ -1,4 +1,4 @@
-"""Importance of a reading, and the matches that a worker polls without a database."""
+"""Novelty of a reading, and the matches that a worker polls without a database."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from scraping.outage.polled_matches import (
     KEPT_SECONDS,
     LONGEST_PAUSE_SECONDS,
-    Importance,
+    Novelty,
     PolledMatches,
-    importance,
+    novelty,
 )
 from scraping.outage.spool import HeldMatch
 from scraping.payloads import MatchState, Payload, Phase
@@ -33,23 +33,23 @@ BEFORE = reading(chasing(100), *balls(1, 2, 3))
 @pytest.mark.parametrize(
     ("label", "now", "expected"),
     [
-        ("the same", BEFORE, Importance.NOTHING_NEW),
-        ("runs", reading(chasing(101), *balls(1, 2, 3)), Importance.CRITICAL),
-        ("a wicket", reading(chasing(100, wickets=4), *balls(1, 2, 3)), Importance.CRITICAL),
-        ("a dot ball: only the overs move", reading(chasing(100, overs="12.4"), *balls(1, 2, 3)), Importance.CRITICAL),
-        ("a new ball in the list", reading(chasing(100), *balls(1, 2, 3, 4)), Importance.CRITICAL),
-        ("a corrected ball", reading(chasing(100), *balls(1, 2), ball(3, runs=4)), Importance.CRITICAL),
-        ("a drinks break", reading(chasing(100, phase=Phase.DRINKS), *balls(1, 2, 3)), Importance.MINOR),
-        ("a comment", reading(chasing(100), *balls(1, 2, 3), ball(9, is_critical=False)), Importance.MINOR),
-        ("a shorter list of the same balls", reading(chasing(100), *balls(2, 3)), Importance.NOTHING_NEW),
+        ("the same", BEFORE, Novelty.NOTHING_NEW),
+        ("runs", reading(chasing(101), *balls(1, 2, 3)), Novelty.CRITICAL),
+        ("a wicket", reading(chasing(100, wickets=4), *balls(1, 2, 3)), Novelty.CRITICAL),
+        ("a dot ball: only the overs move", reading(chasing(100, overs="12.4"), *balls(1, 2, 3)), Novelty.CRITICAL),
+        ("a new ball in the list", reading(chasing(100), *balls(1, 2, 3, 4)), Novelty.CRITICAL),
+        ("a corrected ball", reading(chasing(100), *balls(1, 2), ball(3, runs=4)), Novelty.CRITICAL),
+        ("a drinks break", reading(chasing(100, phase=Phase.DRINKS), *balls(1, 2, 3)), Novelty.MINOR),
+        ("a comment", reading(chasing(100), *balls(1, 2, 3), ball(9, is_critical=False)), Novelty.MINOR),
+        ("a shorter list of the same balls", reading(chasing(100), *balls(2, 3)), Novelty.NOTHING_NEW),
     ],
 )
-def test_importance(label: str, now: Payload, expected: Importance) -> None:
-    assert importance(BEFORE, now) is expected, label
+def test_novelty(label: str, now: Payload, expected: Novelty) -> None:
+    assert novelty(BEFORE, now) is expected, label
 
 
 def test_a_first_reading_is_critical() -> None:
-    assert importance(None, BEFORE) is Importance.CRITICAL
+    assert novelty(None, BEFORE) is Novelty.CRITICAL
 
 
 class TestPolledMatches:
@@ -61,7 +61,7 @@ class TestPolledMatches:
     def test_a_stored_reading_is_not_new(self) -> None:
         held = PolledMatches()
         held.stored(MATCH, BEFORE, interval_seconds=2.5, now=100.0)
-        assert held.due(100.0)[0].add_reading(BEFORE, 101.0) is Importance.NOTHING_NEW
+        assert held.due(100.0)[0].add_reading(BEFORE, 101.0) is Novelty.NOTHING_NEW
 
     def test_an_old_match_is_removed(self) -> None:
         held = PolledMatches()

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from django.db import OperationalError
 
-from scraping.matches import late_updates
+from scraping.matches import ingest
 from scraping.models import EventAction, Match, MatchEvent, MatchRef, ScrapeTask, Snapshot, TaskState
 from scraping.outage import replay
 from scraping.outage.spool import Update
@@ -160,7 +160,7 @@ class TestOneBadUpdate:
 
 def test_a_second_outage_rolls_the_batch_back(ref: MatchRef, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = waited(ref, 101, at=10), waited(ref, 105, at=20)
-    real = late_updates.replay
+    real = ingest.apply
 
     def dies_at_the_second(payload: Payload, **rest: object) -> object:
         if payload is second.payload:
@@ -168,7 +168,7 @@ def test_a_second_outage_rolls_the_batch_back(ref: MatchRef, monkeypatch: pytest
         return real(payload, **rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(late_updates, "replay", dies_at_the_second)
+        patch.setattr(ingest, "apply", dies_at_the_second)
         with pytest.raises(OperationalError):
             write(first, second)
     assert runs(ref.match) == 100

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scraping.policies.ladder import SHARES, Rung, Silence, next_rung
+from scraping.policies.ladder import RUNGS, Rung, Silence, next_rung
 from tests.factories import NOW
 
 pytestmark = pytest.mark.requirement("BX-18")
@@ -66,5 +66,5 @@ def test_one_rung_after_the_other_and_frozen_in_time(look_every: float, threshol
 
 
 def test_the_rungs_are_in_the_order_of_what_they_cost() -> None:
-    assert tuple(SHARES) == LADDER
-    assert sorted(SHARES.values()) == list(SHARES.values())
+    assert RUNGS == LADDER
+    assert sorted(RUNGS, key=lambda rung: rung.share) == list(RUNGS)

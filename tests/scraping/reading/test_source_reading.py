@@ -35,6 +35,7 @@ class TestSelectors:
             (BOARD + ", selectors: {goals: ['.score']}", "board: selectors: goals: there is no such field"),
             (CREX + ", selectors: {score: ['.score']}", "none at this source"),
             (CREX + ", read_way: attached", "its pages cannot stay open"),
+            (BOARD + ", read_way: in_page", "board has no endpoints that could be requested"),
         ],
     )
     def test_invalid_ones_are_refused_by_name(self, tmp_path: Path, entry: str, named: str) -> None:

@@ -78,7 +78,7 @@ class Member:
 
     async def read(self, *requests: Request, has_public: bool = True) -> Reading:
         asked = requests or (self.live, self.feed)
-        return await self.tokens.direct(self.session, self.ref, asked, public=(self.public,) if has_public else ())
+        return await self.tokens.request(self.session, self.ref, asked, public=(self.public,) if has_public else ())
 
     async def statuses(self, *requests: Request) -> dict[str, int]:
         return {name: one.status for name, one in (await self.read(*requests)).documents.items()}

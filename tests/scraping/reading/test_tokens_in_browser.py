@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from scraping.errors import Drift
 from scraping.payloads import Payload
 from scraping.reading.reader import Target
 from scraping.reading.tokens import Tokens
-from scraping.readings import ReadMode, RefInfo, Request, Site
+from scraping.readings import ReadMode, RefInfo, Request, Site, evidence_of
 from scraping.sources import adapter_for
 from scraping.sources.crex.adapter import CrexAdapter
 from stadium.access import CREDENTIAL
@@ -79,6 +80,18 @@ def test_documents_refused_to_the_page_are_requested_with_our_token(
     assert mode is ReadMode.DIRECT
     assert_whole(payload, arena)
     assert arena.requests()["sites"]["crexpro"]["targets"]["token"] == 1
+
+
+@pytest.mark.requirement("EC-1", "FR-019")
+def test_only_a_changed_page_gets_a_screenshot_at_the_first_read(
+    hosted: Hosted, arena: StadiumProcess, target: Target
+) -> None:
+    """At the visit the page's own requests were refused: it is judged before our token gets the documents."""
+    assert hosted.reader.scorecard(target)[0].screenshot == b""
+    arena.fault(site="crexpro", target="*", kind="layout")
+    with pytest.raises(Drift) as caught:
+        read(hosted, target)
+    assert evidence_of(caught.value).screenshot.startswith(b"\x89PNG")
 
 
 def test_tokens_that_end_and_are_revoked_in_the_middle_of_a_match_cost_no_ball(

@@ -11,15 +11,15 @@ import pytest
 from scraping.matches import ingest, lifecycle, watches
 from scraping.models import (
     Breaker,
+    CommandKind,
     Importance,
     Match,
     MatchRef,
-    OrderKind,
     Scraper,
     ScrapeTask,
     Source,
     Worker,
-    WorkerOrder,
+    WorkerCommand,
 )
 from scraping.policies.ladder import Rung
 from scraping.recovery import ladder, silent_matches, worker_commands
@@ -116,22 +116,22 @@ class TestEscalation:
     def test_a_fresh_session_at_its_source_for_every_worker_and_a_fresh_start(self, ref: MatchRef) -> None:
         advance(20)
         advance(50, "w1", "w2")
-        given = WorkerOrder.objects.filter(kind=OrderKind.FRESH_SESSION)
+        given = WorkerCommand.objects.filter(kind=CommandKind.FRESH_SESSION)
         assert set(given.values_list("worker_id", "source_key")) == {("w1", "crex"), ("w2", "crex")}
         assert MatchRef.objects.get().read_mode == ""
 
     @pytest.mark.parametrize("has_failed", [False, True])
-    @pytest.mark.parametrize(("seconds", "kind"), [(50, OrderKind.FRESH_SESSION), (95, OrderKind.RECYCLE_BROWSER)])
+    @pytest.mark.parametrize(("seconds", "kind"), [(50, CommandKind.FRESH_SESSION), (95, CommandKind.RECYCLE_BROWSER)])
     def test_a_commanded_step_ends_with_a_read_in_place_of_the_back_off(
-        self, ref: MatchRef, seconds: float, kind: OrderKind, has_failed: bool
+        self, ref: MatchRef, seconds: float, kind: CommandKind, has_failed: bool
     ) -> None:
         """The retry of a failed task may be minutes away; the fresh session must be used at once."""
         for earlier in (20, 50, 95):
             if earlier <= seconds:
                 advance(earlier)
         ScrapeTask.objects.update(run_at=later(240), hinted_at=later(seconds), error_class="blocked")
-        order = WorkerOrder.objects.get(kind=kind)
-        assert worker_commands.finish(order, outcome="done", now=later(seconds + 3), has_failed=has_failed)
+        command = WorkerCommand.objects.get(kind=kind)
+        assert worker_commands.finish(command, outcome="done", now=later(seconds + 3), has_failed=has_failed)
         task = ScrapeTask.objects.get()
         assert (task.run_at, task.hinted_at) == (later(seconds + 3), None)
 
@@ -160,7 +160,7 @@ class TestEscalation:
     def test_the_browser_of_the_worker_that_reads_it(self, ref: MatchRef) -> None:
         for seconds in (20, 50, 95):
             advance(seconds, "w1", "w2")
-        recycled = WorkerOrder.objects.filter(kind=OrderKind.RECYCLE_BROWSER)
+        recycled = WorkerCommand.objects.filter(kind=CommandKind.RECYCLE_BROWSER)
         assert list(recycled.values_list("worker_id", flat=True)) == ["w1"]
 
     def test_another_source_that_was_not_watched_is_called_in(self, ref: MatchRef) -> None:
@@ -221,10 +221,10 @@ class TestManySilentMatches:
             open_task(ref)
         for seconds in range(20, 140, 5):
             advance(seconds)
-            for order in worker_commands.take("w1", now=later(seconds)):
-                worker_commands.finish(order, outcome="did", now=later(seconds))
-        assert WorkerOrder.objects.filter(kind=OrderKind.FRESH_SESSION).count() == 1
-        assert WorkerOrder.objects.filter(kind=OrderKind.RECYCLE_BROWSER).count() == 1
+            for command in worker_commands.take("w1", now=later(seconds)):
+                worker_commands.finish(command, outcome="did", now=later(seconds))
+        assert WorkerCommand.objects.filter(kind=CommandKind.FRESH_SESSION).count() == 1
+        assert WorkerCommand.objects.filter(kind=CommandKind.RECYCLE_BROWSER).count() == 1
         assert set(Match.objects.values_list("silence_rung", flat=True)) == {Rung.BROWSER}
 
     def quiet(self, name: str, **fields: Any) -> Match:
@@ -337,21 +337,21 @@ class TestReturnOfData:
 
 class TestWorkerCommands:
     def test_one_open_command_of_a_kind(self) -> None:
-        def give() -> WorkerOrder | None:
+        def give() -> WorkerCommand | None:
             return worker_commands.issue(
-                OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW
+                CommandKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW
             )
 
         first = give()
         assert first is not None
         assert give() is None
-        assert [order.pk for order in worker_commands.take("w1", now=NOW)] == [first.pk]
+        assert [command.pk for command in worker_commands.take("w1", now=NOW)] == [first.pk]
         assert worker_commands.take("w1", now=NOW) == [], "each command is returned once"
         worker_commands.finish(first, outcome="a fresh one", now=NOW)
         assert give() is not None
 
     def test_a_command_to_a_dead_worker_is_closed(self) -> None:
-        worker_commands.issue(OrderKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
+        worker_commands.issue(CommandKind.RECYCLE_BROWSER, worker_id="w1", reason="asked", actor="ada", now=NOW)
         assert escalate_silent_matches(later(59)) == 0
         assert escalate_silent_matches(later(61)) == 1
-        assert WorkerOrder.objects.get().outcome == "not taken in time"
+        assert WorkerCommand.objects.get().outcome == "not taken in time"

@@ -381,7 +381,7 @@ class TestDiscovery:
     def test_opens_no_task_right_after_a_dead_one(self) -> None:
         make_source()
         open_discovery_tasks(NOW)
-        note = journal.FailureNote(ErrorClass.BUG, "bug", "broken", "INIT")
+        note = journal.FailureNote(ErrorClass.BUG, "broken", "INIT")
         journal.mark_dead(claimed(ScrapeTask.objects.get().pk), note, reason="broken", now=later(1))
         assert [open_discovery_tasks(later(2)), open_discovery_tasks(later(31))] == [0, 1]
 

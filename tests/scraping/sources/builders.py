@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from scraping.payloads import Parsed
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo
 
 START = datetime(2026, 5, 2, 14, 0, tzinfo=UTC)
@@ -31,6 +32,11 @@ def reading(
     ref: RefInfo, *documents: Document, mode: ReadMode = ReadMode.VISIT, captured_at: datetime = DURING
 ) -> Reading:
     return Reading(ref, mode, captured_at, {one.name: one for one in documents})
+
+
+def broken(read: Parsed) -> dict[str, int]:
+    """Returns how often each part was left out, by its path."""
+    return {part.path: part.count for part in read.integrity.broken_parts}
 
 
 def live(**changes: Any) -> dict[str, Any]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from scraping.errors import SchemaBreak
-from scraping.payloads import Event
+from scraping.payloads import Event, Payload
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Request
 from scraping.sources.crex import texts
@@ -200,27 +198,57 @@ class TestResponse:
         items = items_in(data, "9XA")
         assert (None if items is None else len(items)) == count
 
-    @pytest.mark.requirement("FS-2")
+    @pytest.mark.requirement("SO-12")
     @pytest.mark.parametrize(
         ("spoilt", "path"),
         [
-            ({"v2_id": 1}, "items[0].other.id"),
-            (build.ball(1) | {"o": 10.3}, "items[0].ball.o"),
-            ({key: value for key, value in build.ball(1).items() if key != "b"}, "items[0].ball.b"),
-            ({key: value for key, value in build.ball(1).items() if key != "inning"}, "items[0].ball.inning"),
-            (build.feed()[3] | {"wicketDesc": None}, "items[0].wicket.wicketDesc"),
-            (build.feed()[1] | {"inning": "1"}, "items[0].over.inning"),
+            (None, "items[]"),
+            ({"v2_id": 1}, "items[].other.id"),
+            ({"id": "", "type": "ac"}, "items[].id"),
+            (build.ball(1) | {"o": 10.3}, "items[].ball.o"),
+            ({key: value for key, value in build.ball(1).items() if key != "b"}, "items[].ball.b"),
+            ({key: value for key, value in build.ball(1).items() if key != "inning"}, "items[].ball.inning"),
+            (build.feed()[3] | {"wicketDesc": None}, "items[].wicket.wicketDesc"),
+            (build.feed()[1] | {"inning": "1"}, "items[].over.inning"),
+            (build.ball(1) | {"delivery": 10**9}, "items[]"),
         ],
     )
-    def test_of_another_shape_breaks_with_the_path(self, spoilt: dict[str, Any], path: str) -> None:
-        with pytest.raises(SchemaBreak, match=re.escape(f"crex.feed.v1: {path}")):
-            items_in([spoilt], "9XA")
+    def test_a_row_that_cannot_be_read_costs_itself(self, spoilt: Any, path: str) -> None:
+        payload = self.payload([*build.feed(), spoilt])
+        assert payload.events == self.payload(build.feed()).events
+        assert not payload.events_are_complete
+        assert build.broken(payload) == {path: 1}
+
+    @pytest.mark.requirement("SO-12")
+    def test_a_ball_without_its_score_is_a_ball(self) -> None:
+        whole = build.ball(1)
+        assert event({name: value for name, value in whole.items() if name != "s"}).kind == event(whole).kind
+
+    @pytest.mark.requirement("SO-12")
+    def test_places_are_not_counted_in_an_over_that_lacks_a_row(self) -> None:
+        items = [item | {"delivery": None} for item in (*balls(161, 9, "6"), *balls(162, 10, "wd", "4"))]
+        items.insert(2, build.ball(500) | {"o": None})
+        assert {one.slot for one in self.payload(items[::-1]).events} == {""}
+
+    @pytest.mark.requirement("SO-12")
+    @pytest.mark.parametrize("feed", [{}, {"feeds": None}, [None], [{"v2_id": 1}], "Request Payload Error!"])
+    def test_one_that_cannot_be_read_costs_the_events_and_not_the_score(self, feed: Any) -> None:
+        payload = self.payload(feed)
+        assert (payload.state.score.team_b.runs, payload.events) == (88, ())
+        assert payload.lacks_events
+        assert build.broken(payload)
 
     @pytest.mark.requirement("EC-1")
     def test_of_another_shape_gives_way_to_the_pages_copy(self) -> None:
         feed = build.document("feed", [{"v2_id": 1}])
         documents = (build.page(), build.document("live", build.live()), feed)
-        assert len(ADAPTER.parse(build.reading(build.CREX, *documents)).events) == 5
+        payload = ADAPTER.parse(build.reading(build.CREX, *documents))
+        assert len(payload.events) == 5
+        assert build.broken(payload) == {"items": 1}
+
+    def payload(self, feed: Any) -> Payload:
+        documents = (build.page(name="static_page"), build.document("live", build.live()), build.document("feed", feed))
+        return ADAPTER.parse(build.reading(build.CREX, *documents))
 
     def test_that_failed_costs_the_events_and_not_the_score(self) -> None:
         feed = build.document("feed", "Request Payload Error!", status=400)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -164,11 +163,50 @@ class TestInningsAfterTheSecond:
         with pytest.raises(PayloadRejected, match="team ZZ is none of OR/PE"):
             direct(self.TEST, self.page(), card(("OR", "350/10(588"), ("ZZ", "200/10(368")))
 
-    @pytest.mark.requirement("FS-2")
-    def test_a_scorecard_of_another_shape_breaks_with_the_path(self) -> None:
-        for answer, path in (([{"c": "OR"}], "innings[0].d"), ([{"c": "OR", "d": "many"}], "[0].d"), ({}, "innings")):
-            with pytest.raises(SchemaBreak, match=re.escape(f"crex.scorecard.v1: {path}")):
-                direct(self.TEST, self.page(), build.document("scorecard", answer))
+    @pytest.mark.requirement("SO-12")
+    @pytest.mark.parametrize(
+        ("answer", "path"),
+        [
+            ([{"c": "OR"}], "innings[].d"), ([{"c": "OR", "d": "many"}], "innings[].d"), ({}, "innings"),
+            ([None], "innings"), ({"innings": 5}, "innings"), ("Request Payload Error!", "scorecard"),
+            ([{"c": "OR", "d": "151/11(19.2"}], "innings[].d"),
+        ],
+    )  # fmt: skip
+    def test_a_scorecard_that_cannot_be_read_costs_only_its_innings(self, answer: Any, path: str) -> None:
+        payload = direct(self.TEST, self.page(), build.document("scorecard", answer))
+        assert innings_of(payload) == self.FIRST_TWO
+        assert "innings" in payload.integrity.missing_fields
+        assert build.broken(payload).keys() >= {path}
+
+    @pytest.mark.requirement("SO-12")
+    @pytest.mark.parametrize("row", [None, {"c": None}, {"c": "PE", "d": "-"}, {"c": "PE"}])
+    def test_an_innings_that_cannot_be_read_leaves_the_others_their_numbers(self, row: Any) -> None:
+        rows = [{"c": "OR", "d": "350/10(588"}, row, {"c": "OR", "d": "44/1(87"}]
+        payload = direct(self.TEST, self.page(), build.document("scorecard", rows))
+        assert innings_of(payload) == [*self.FIRST_TWO, (3, "team_a", 44, "14.3")]
+
+    @pytest.mark.requirement("SO-12")
+    @pytest.mark.parametrize(
+        "spoilt",
+        [
+            {"i": 2},
+            None,
+            recent(2, "OR", 15, "44/1", "1") | {"b": [{"u": "1"}, None]},
+            {"i": 10**9},
+            recent(2, "OR", 16, "44/12", "1"),
+        ],
+    )
+    def test_recent_overs_with_a_broken_row_say_nothing_about_the_score(self, spoilt: Any) -> None:
+        payload = direct(self.TEST | {"rb": [recent(2, "OR", 14, "40/1", *"104010"), spoilt]}, self.page())
+        assert innings_of(payload) == self.FIRST_TWO
+        assert "innings" in payload.integrity.missing_fields
+
+    @pytest.mark.requirement("SO-12")
+    def test_second_innings_of_unknown_order_are_left_out(self) -> None:
+        scores = {"j": "450/6(98.0,4/0(1.0", "k": "120/10(41.2,400/10(99.0", "h": "3", "rb": [None]}
+        payload = direct(self.TEST | scores, self.page(h="3", inning=4))
+        assert len(payload.state.innings) == 2
+        assert "innings" in payload.integrity.missing_fields
 
     def test_after_two_of_a_short_match_are_super_overs(self) -> None:
         tied = build.live(j="151/10(19.2", k="151/6(20.0", h="3", comment1="Match tied")
@@ -210,6 +248,13 @@ class TestTargets:
         state = direct(build.live(**changes), build.page(nameless, name="static_page")).state
         assert [one.target for one in state.innings] == [None, target]
         assert state.metadata.get("announcement") == changes.get("C")
+
+    @pytest.mark.requirement("SO-12")
+    def test_is_not_computed_where_the_announcement_cannot_be_read(self) -> None:
+        nameless = build.state()
+        nameless["https://live.test/api/v3/getSV3?key=9XA"]["target"] = 10**9
+        state = direct(build.live(C=["revised"]), build.page(nameless, name="static_page")).state
+        assert [one.target for one in state.innings] == [None, None]
 
     def test_of_a_page_from_before_the_rain_is_forgotten(self) -> None:
         assert direct(build.live(over_reduced=1)).state.innings[1].target is None

@@ -12,6 +12,7 @@ from scraping.payloads import DiscoveredMatch, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, RefInfo
 from scraping.sources.crex import site
+from scraping.sources.parsing import noting_unrecognized
 from tests.scraping.sources import builders as build
 
 ADAPTER = adapter_for("crex")
@@ -35,6 +36,13 @@ def item(**changes: Any) -> dict[str, Any]:
 def found(*documents: Document) -> dict[str, DiscoveredMatch]:
     read = build.reading(RefInfo("", LIST_URL), *documents)
     return {match.source_event_id: match for match in ADAPTER.parse_list(read, build.CREX_BASE)}
+
+
+def counted(*documents: Document) -> tuple[set[str], list[tuple[str, str]]]:
+    """Returns the keys of the matches, and what was counted as unknown."""
+    with noting_unrecognized() as unknown:
+        keys = set(found(*documents))
+    return keys, [(one.path, one.value) for one in unknown]
 
 
 def list_page(blob: dict[str, Any] | None = None, body: str = CARDS) -> Document:
@@ -114,13 +122,29 @@ class TestTeamsAndSeries:
 
 class TestSchema:
     @pytest.mark.requirement("FS-2")
+    def test_a_list_without_a_readable_row_breaks_with_the_path(self) -> None:
+        with pytest.raises(SchemaBreak, match=re.escape("crex.list.v1: matches[].c (")):
+            found(build.document("list", {"9XA": item(c=None)}))
+
+    @pytest.mark.requirement("SO-12")
+    @pytest.mark.parametrize("field", ["ti", "j", "k", "l", "m", "res", "result", "ac", "q", "finishTime"])
+    def test_a_value_that_cannot_be_read_costs_itself(self, field: str) -> None:
+        keys, unknown = counted(build.document("list", {"9XA": item(**{field: [1]})}))
+        assert (keys, {path.partition(".")[0] for path, _ in unknown}) == ({"9XA"}, {"matches[]"})
+
+    @pytest.mark.requirement("SO-12")
     @pytest.mark.parametrize(
-        ("changes", "path"),
-        [({"c": None}, "matches.9XA.c"), ({"ti": [1]}, "matches.9XA.ti"), ({"j": 5}, "matches.9XA.j")],
+        ("key", "row"), [("9XB", None), ("9XB", 5), ("9XB", {"b": "OR"}), ("TOOLONGKEY9", item()), ("é", item())]
     )
-    def test_a_row_of_another_shape_breaks_with_the_path(self, changes: dict[str, Any], path: str) -> None:
-        with pytest.raises(SchemaBreak, match=re.escape(f"crex.list.v1: {path}")):
-            found(build.document("list", {"9XA": item(**changes)}))
+    def test_a_row_that_cannot_be_read_costs_itself_and_is_counted(self, key: str, row: Any) -> None:
+        keys, unknown = counted(build.document("list", {"9XA": item(), key: row}))
+        assert (keys, [path for path, _ in unknown]) == ({"9XA"}, ["list[]"])
+
+    @pytest.mark.requirement("SO-12")
+    def test_a_card_whose_link_is_no_address_is_counted(self) -> None:
+        href = "//[/cricket-live-score/a-match-updates-9XB"
+        page = list_page(body=f'{CARDS}<div class="live-card"><a href="{href}">x</a></div>')
+        assert counted(page) == ({"9XA", "8QQ"}, [("list[]", f"not an address: {href}")])
 
     @pytest.mark.requirement("EC-1")
     def test_a_broken_answer_gives_way_to_the_page(self) -> None:

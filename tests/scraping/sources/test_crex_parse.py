@@ -193,7 +193,7 @@ class TestFallbacks:
 
 class TestSchemaBreaks:
     @pytest.mark.requirement("FS-2")
-    @pytest.mark.parametrize("gone", ["a", "j", "k", "B"])
+    @pytest.mark.parametrize("gone", ["a", "j", "k"])
     def test_a_live_response_without_a_required_field(self, gone: str) -> None:
         data = build.live()
         data[f"v2_{gone}"] = data.pop(gone)
@@ -205,11 +205,10 @@ class TestSchemaBreaks:
         ("changes", "path"),
         [
             ({"a": "OR"}, "a"),
-            ({"j": None}, "j"),
             ({"j": 151}, "j"),
-            ({"B": ["4"]}, "B"),
-            ({"rb": [{"i": 1, "o": 9, "bt": "PE", "ts": "64/2", "b": [{"u": "1"}]}]}, "rb[0].b[0].d"),
-            ({"comment1": {"text": "PEL won"}}, "comment1"),
+            ({"k": 88}, "k"),
+            ({"k": "many runs"}, "k"),
+            ({"a": None, "comment1": 5}, "a"),
         ],
     )
     def test_name_the_path_of_the_invalid_field(self, changes: dict[str, Any], path: str) -> None:
@@ -250,6 +249,79 @@ class TestSchemaBreaks:
     def test_before_the_start_the_scores_may_be_absent(self) -> None:
         payload = direct({"a": "OR.PE"}, captured_at=build.BEFORE)
         assert payload.state.status is Status.UPCOMING
+
+
+@pytest.mark.requirement("SO-12")
+class TestBrokenParts:
+    """A part of the live response that cannot be read costs that part."""
+
+    @pytest.mark.parametrize(
+        ("changes", "path"),
+        [
+            ({"B": None}, "B"),
+            ({"B": ["4"]}, "B"),
+            ({"rb": [{"i": 1, "o": 9, "bt": "PE", "ts": "64/2", "b": [{"d": 1}]}]}, "rb[].b[].u"),
+            ({"rb": [{"i": 1}]}, "rb[].o"),
+            ({"rb": "none"}, "rb"),
+            ({"comment1": 3}, "comment1"),
+            ({"comment1": {"text": "PEL won"}}, "comment1"),
+            ({"res": [], "fo": 20, "C": 1}, "res"),
+            ({"h": "first"}, "h"),
+            ({"inning": 10**12}, "inning"),
+            ({"target": "soon"}, "target"),
+        ],
+    )
+    def test_of_another_type(self, changes: dict[str, Any], path: str) -> None:
+        payload = direct(build.live(**changes))
+        assert payload.state.score == direct(build.live()).state.score
+        assert path in build.broken(payload)
+
+    def test_a_missing_last_ball_is_noted(self) -> None:
+        without = {name: value for name, value in build.live().items() if name != "B"}
+        payload = direct(without)
+        assert (payload.state.score.team_b.runs, payload.state.last_event) == (88, None)
+        assert build.broken(payload) == {"B": 1}
+
+    @pytest.mark.parametrize("changes", [{"B": 4}, {"h": 1, "inning": "2", "target": "152"}, {"h": "", "rb": {}}])
+    def test_a_number_as_text_or_an_empty_value_is_none(self, changes: dict[str, Any]) -> None:
+        payload = direct(build.live(**changes))
+        assert payload.state.last_event is not None
+        assert (payload.state.score.team_b.runs, payload.state.last_event.type) == (88, "four")
+        assert payload.integrity.broken_parts == ()
+
+    @pytest.mark.parametrize("k", [None, "", "-", "Yet to bat"])
+    def test_a_side_without_a_score_has_not_batted(self, k: Any) -> None:
+        payload = direct(build.live(j="40/1(5.0", k=k, h="0"))
+        assert (payload.state.score.team_a.runs, payload.state.score.team_b.runs) == (40, None)
+        assert payload.integrity.broken_parts == ()
+        assert "innings" not in payload.integrity.missing_fields
+
+    @pytest.mark.parametrize("k", [None, "-", "Yet to bat"])
+    def test_a_missing_score_of_the_innings_at_hand_is_noted(self, k: Any) -> None:
+        payload = direct(build.live(k=k))
+        assert (payload.state.score.team_a.runs, payload.state.score.team_b.runs) == (151, None)
+        assert "innings" in payload.integrity.missing_fields
+        assert build.broken(payload) == {"k": 1}
+
+    def test_a_missing_score_of_the_innings_at_hand_is_in_the_recent_overs(self) -> None:
+        overs = [{"i": 1, "o": 11, "bt": "PE", "ts": "88/2", "b": [{"u": "1"}, {"u": "0"}, {"u": "4"}]}]
+        payload = direct(build.live(k=None, rb=overs))
+        assert payload.state.innings == direct(build.live()).state.innings
+
+    @pytest.mark.requirement("FS-2")
+    @pytest.mark.parametrize("changes", [{"h": "0"}, {"k": None, "h": "1"}])
+    def test_the_first_score_is_needed_once_play_has_begun(self, changes: dict[str, Any]) -> None:
+        with pytest.raises(SchemaBreak, match=r"crex\.live\.v1: j \(no score, although play has begun\)"):
+            direct(build.live(**{"j": None, **changes}))
+
+    @pytest.mark.parametrize("captured_at", [build.BEFORE, build.DURING])
+    def test_before_the_first_ball_both_scores_may_be_null(self, captured_at: datetime) -> None:
+        payload = direct(build.live(j=None, k=None, h="0", B=""), captured_at=captured_at)
+        assert (payload.state.innings, payload.integrity.broken_parts) == ((), ())
+
+    def test_of_a_cached_page_are_noted_at_every_read(self) -> None:
+        page = build.page(build.state(**{"https://live.test/api/v3/getSC4": [None]}), name="static_page")
+        assert [build.broken(direct(build.live(), page)) for _ in range(2)] == [{"innings": 1, "innings[]": 1}] * 2
 
 
 class TestIdentity:

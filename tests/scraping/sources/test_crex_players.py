@@ -94,15 +94,34 @@ class TestFigures:
     @pytest.mark.parametrize(
         ("changes", "path"),
         [
-            ({"b": ["A1.40.31"]}, "[0].b[0]"),
-            ({"a": ["B1.x.24.1.3"]}, "[0].a[0]"),
-            ({"b": "A1.40.31.4.1"}, "innings[0].b"),
+            ({"b": ["A1.40.31"], "a": ["B1"]}, "innings[].b[]"),
+            ({"b": 5, "a": [5]}, "innings[].b"),
             ({"c": None}, "innings[0].c"),
         ],
     )
-    def test_of_another_shape_break_with_the_path(self, changes: dict[str, Any], path: str) -> None:
+    def test_of_which_none_can_be_read_break_with_the_path(self, changes: dict[str, Any], path: str) -> None:
         with pytest.raises(SchemaBreak, match=re.escape(f"crex.scorecard.v1: {path}")):
             ADAPTER.parse_figures(reading("scorecard", [CARD[0] | changes]))
+        with pytest.raises(SchemaBreak, match=re.escape("crex.scorecard.v1: innings (")):
+            ADAPTER.parse_figures(reading("scorecard", {"error": "Request Payload Error!"}))
+
+    @pytest.mark.requirement("SO-12")
+    @pytest.mark.parametrize(
+        ("changes", "path", "lost"),
+        [
+            ({"b": ["A1.40.31", *CARD[0]["b"][1:]]}, "innings[].b[]", 1),
+            ({"b": [None, *CARD[0]["b"][1:]]}, "innings[].b[]", 1),
+            ({"a": ["B1.x.24.1.3"]}, "innings[].a[]", 1),
+            ({"b": "A1.40.31.4.1"}, "innings[].b", 2),
+            ({"c": None}, "innings[]", 3),
+            ({"d": "-"}, "", 0),
+        ],
+    )
+    def test_one_that_cannot_be_read_costs_itself(self, changes: dict[str, Any], path: str, lost: int) -> None:
+        parsed = ADAPTER.parse_figures(reading("scorecard", [CARD[0] | changes, CARD[1]]))
+        assert len(parsed.figures) == 5 - lost
+        assert [(one.innings, one.player_id) for one in parsed.figures][-2:] == [(2, "B1"), (2, "A1")]
+        assert build.broken(parsed) == ({path: 1} if path else {})
 
     def test_without_a_page_the_teams_are_unknown(self) -> None:
         with pytest.raises(LayoutChanged, match="which teams"):
@@ -126,8 +145,9 @@ class TestLineups:
         first, _ = ADAPTER.parse_lineups(reading("squads", swapped)).lineups
         assert (first.side, first.players[0].player_id) == ("team_a", "B1")
 
-    def test_before_the_toss_are_unconfirmed_squads(self) -> None:
-        parsed = ADAPTER.parse_lineups(reading("squads", SQUADS | {"tp": "", "tb": XI}))
+    @pytest.mark.parametrize("nobody", ["", None])
+    def test_before_the_toss_are_unconfirmed_squads(self, nobody: Any) -> None:
+        parsed = ADAPTER.parse_lineups(reading("squads", SQUADS | {"tp": nobody, "tb": XI, "x": nobody}))
         assert [(side.is_confirmed, side.is_xi_missing, len(side.players)) for side in parsed.lineups] == [
             (False, True, 11)
         ] * 2
@@ -150,6 +170,20 @@ class TestLineups:
     def test_of_another_shape_break_with_the_path(self, changes: dict[str, Any], path: str) -> None:
         with pytest.raises(SchemaBreak, match=re.escape(f"crex.squads.v1: {path} (")):
             ADAPTER.parse_lineups(reading("squads", SQUADS | changes))
+
+    @pytest.mark.requirement("SO-12")
+    def test_a_player_that_cannot_be_read_costs_itself(self) -> None:
+        spoilt = {"tp": XI.replace("A5.12.1.0.0.0", "A5"), "tb": "A12/", "x": 5}
+        parsed = ADAPTER.parse_lineups(reading("squads", SQUADS | spoilt))
+        first, second = parsed.lineups
+        assert (first.is_confirmed, len(first.starters), len(second.starters)) == (True, 10, 11)
+        assert build.broken(parsed) == {"tb": 1, "tp": 1, "x": 1}
+
+    @pytest.mark.requirement("SO-12")
+    def test_an_order_that_cannot_be_read_is_that_of_the_squads(self) -> None:
+        state = build.state()["https://live.test/api/v3/getSV3?key=9XA"] | {"a": "OR.PE.OR"}
+        parsed = ADAPTER.parse_lineups(reading("squads", SQUADS, **{"https://live.test/api/v3/getSV3?key=9XA": state}))
+        assert [one.side for one in parsed.lineups] == ["team_a", "team_b"]
 
 
 class TestFixtures:

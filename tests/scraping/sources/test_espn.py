@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from datetime import UTC, date, datetime
 from typing import Any
@@ -30,6 +31,14 @@ def test_needs_no_visit_and_has_line_ups() -> None:
     adapter = adapter_for("espn")
     assert adapter.requests(espn.CRICKET, espn.CRICKET.url)
     assert adapter.lineup_schema
+
+
+LINES = "header.competitions[].competitors[].linescores"
+
+
+def first_line(competition: dict[str, Any]) -> dict[str, Any]:
+    line: dict[str, Any] = competition["competitors"][0]["linescores"][0]
+    return line
 
 
 class TestSummary:
@@ -188,7 +197,6 @@ class TestSummary:
         ("path", "named"),
         [
             (("status", "type", "state"), r"header\.competitions\[0\]\.status\.type\.state \(field required\)"),
-            (("date",), r"header\.competitions\[0\]\.date"),
             (("competitors",), r"header\.competitions\[0\]\.competitors"),
         ],
     )
@@ -203,11 +211,70 @@ class TestSummary:
             parsed(answer)
 
     @pytest.mark.requirement("FS-2")
-    def test_a_number_that_became_text_is_a_break(self) -> None:
-        answer = espn.summary()
-        answer["header"]["competitions"][0]["competitors"][0]["linescores"][0]["runs"] = "151"
-        with pytest.raises(SchemaBreak, match=r"linescores\[0\]\.runs \(input should be a valid integer"):
+    @pytest.mark.parametrize(
+        ("spoil", "named"),
+        [
+            (lambda c: first_line(c).update(runs="151"), r"linescores\[0\]\.runs \(input should be a valid integer"),
+            (lambda c: first_line(c).update(overs="19.2"), r"linescores\[0\]\.overs \(input should be a valid number"),
+            (lambda c: first_line(c).update(isBatting=None), r"linescores\[0\]\.isBatting \(input should be"),
+            (lambda c: first_line(c).pop("isBatting"), r"linescores: the score of an innings cannot be read"),
+            (lambda c: first_line(c).pop("period"), r"linescores: the score of an innings cannot be read"),
+            (lambda c: c["competitors"][0].update(linescores=[None]), r"linescores: the score of an innings"),
+            (lambda c: c["competitors"][0].update(linescores={}), r"linescores: the score of an innings"),
+            (lambda c: c["competitors"][1]["team"].pop("displayName"), r"competitors\[1\]\.team\.displayName"),
+            (lambda c: c["competitors"].append(None), r"header\.competitions\[0\]\.competitors \(list"),
+        ],
+    )
+    def test_a_score_or_a_team_that_cannot_be_read_is_a_break(self, spoil: Any, named: str) -> None:
+        answer = copy.deepcopy(espn.summary())
+        spoil(answer["header"]["competitions"][0])
+        with pytest.raises(SchemaBreak, match=named):
             parsed(answer)
+
+    def test_a_competition_before_the_matchs_own_is_not_left_out(self) -> None:
+        answer = espn.summary()
+        answer["header"]["competitions"].insert(0, None)
+        with pytest.raises(SchemaBreak, match=r"header\.competitions\[0\]"):
+            parsed(answer)
+
+    @pytest.mark.requirement("FS-2")
+    @pytest.mark.parametrize(
+        ("spoil", "path"),
+        [
+            (lambda c, a: a.update(notes=None), ""),
+            (lambda c, a: c.update(notes=None), ""),
+            (lambda c, a: a.update(leagues=None), ""),
+            (lambda c, a: a["header"].update(leagues=None), ""),
+            (lambda c, a: a["header"].update(id=1500001), ""),
+            (lambda c, a: c["competitors"][0]["team"].update(id=11), ""),
+            (lambda c, a: c.pop("date"), ""),
+            (lambda c, a: c.update(date=None), ""),
+            (lambda c, a: c.update(date="soon"), "header.competitions[].date"),
+            (lambda c, a: c.update(date=5), "header.competitions[].date"),
+            (lambda c, a: c["competitors"][0].pop("homeAway"), ""),
+            (lambda c, a: c["competitors"][1].update(homeAway=None), ""),
+            (lambda c, a: c["competitors"][0].update(score={}), "header.competitions[].competitors[].score"),
+            (lambda c, a: c["competitors"][0]["linescores"].append(None), f"{LINES}[]"),
+            (lambda c, a: first_line(c).update(fow=[None]), f"{LINES}[].fow[]"),
+            (lambda c, a: a.update(notes=[{"type": 5}, None]), "notes[]"),
+            (lambda c, a: a["header"].update(league={"name": 5}), "header.league.name"),
+            (lambda c, a: a["gameInfo"]["venue"].update(fullName=[]), "gameInfo.venue.fullName"),
+        ],
+    )  # fmt: skip
+    def test_any_other_part_costs_itself(self, spoil: Any, path: str) -> None:
+        answer = copy.deepcopy(espn.summary())
+        spoil(answer["header"]["competitions"][0], answer)
+        payload = parsed(answer, espn.page([espn.play()]))
+        assert [one.runs for one in payload.state.innings] == [151, 88]
+        assert payload.state.teams.team_a.name == "Orchard & City"
+        assert (path in {one.path for one in payload.integrity.broken_parts}) == bool(path)
+
+    @pytest.mark.parametrize("stated", [(None, "home"), ("away", None)])
+    def test_one_stated_side_decides_both(self, stated: tuple[Any, Any]) -> None:
+        answer = espn.summary()
+        for side, home_away in zip(answer["header"]["competitions"][0]["competitors"], stated, strict=True):
+            side["homeAway"] = home_away
+        assert parsed(answer).state.teams.team_a.name == "Pelican Town"
 
     def test_unknown_texts_are_counted(self) -> None:
         odd = espn.play(playType={"id": "77", "description": "moon ball"})
@@ -267,6 +334,30 @@ class TestLineups:
         assert self.read({**espn.summary(), "rosters": []}).lineups == ()
         assert ESPN.parse_lineups(build.reading(espn.CRICKET)).lineups == ()
 
+    @pytest.mark.parametrize(("starters", "is_confirmed"), [(10, False), (11, True), (12, True)])
+    def test_are_confirmed_with_eleven_starters_or_more(self, starters: int, is_confirmed: bool) -> None:
+        roster = espn.roster("11", 3100)
+        for place, entry in enumerate(roster["roster"]):
+            entry["starter"] = place < starters
+        (found,) = self.read({**espn.summary(), "rosters": [roster]}).lineups
+        assert (found.is_confirmed, len(found.starters)) == (is_confirmed, starters)
+
+    def test_lose_what_cannot_be_read(self) -> None:
+        first, second = espn.roster("11", 3100), espn.roster("12", 3200)
+        first["roster"][11] = {"starter": False}
+        second["roster"][0]["athlete"]["id"] = 3200
+        found = self.read({**espn.summary(), "rosters": [None, first, second, {"roster": []}]})
+        assert [(one.side, len(one.players)) for one in found.lineups] == [("team_a", 11), ("team_b", 12)]
+        assert "rosters[].roster[].athlete.id" in {one.path for one in found.integrity.broken_parts}
+        assert self.read({**espn.summary(), "rosters": None}).lineups == ()
+
+    def test_do_not_depend_on_status_and_score(self) -> None:
+        answer = espn.summary(status=None)
+        answer["header"]["competitions"][0]["competitors"][0].update(linescores=5, score={})
+        found = self.read(answer)
+        assert len(found.lineups) == 2
+        assert [one.path for one in found.integrity.broken_parts] == ["header.competitions[].competitors[].score"]
+
     def test_of_another_match_are_refused(self) -> None:
         with pytest.raises(PayloadRejected, match="team 99"):
             self.read({**espn.summary(), "rosters": [espn.roster("99", 1)]})
@@ -295,6 +386,7 @@ class TestLists:
         ("own", "series"),
         [
             ({"leagueId": "8100"}, ""),
+            ({"league": 8100}, ""),
             ({"uid": "s:200~l:8100~e:1500001"}, ""),
             ({"league": {"id": "8100", "name": "Lantern Cup"}}, "Lantern Cup"),
             ({"leagues": [{"id": "8100", "name": "Lantern Cup"}]}, "Lantern Cup"),
@@ -304,6 +396,24 @@ class TestLists:
         group = {"leagues": [{"id": "9999", "name": "Tour of Pelican"}], "events": [self.row() | own]}
         (found,) = self.listed({"scores": [group]})
         assert (found.url, found.series) == (espn.CRICKET.url, series)
+
+    @pytest.mark.parametrize("own_first", [True, False])
+    def test_a_match_in_two_groups_has_the_name_of_its_own_series(self, own_first: bool) -> None:
+        row = self.row() | {"uid": "s:200~l:8100~e:1500001"}
+        groups = [
+            {"leagues": [{"id": "8100", "name": "Lantern Cup"}], "events": [row]},
+            {"leagues": [{"id": "9999", "name": "Tour of Pelican"}], "events": [row]},
+        ]
+        (found,) = self.listed({"scores": groups if own_first else groups[::-1]})
+        assert (found.url, found.series) == (espn.CRICKET.url, "Lantern Cup")
+
+    def test_a_row_without_a_league_has_that_of_its_competition_or_group(self) -> None:
+        group = {"leagues": [{"id": "9999", "name": "Tour of Pelican"}], "events": [self.row()]}
+        (found,) = self.listed({"scores": [group]})
+        assert found.series == "Tour of Pelican"
+        group["events"] = [self.row(uid="s:200~l:8100~e:1500001~c:1500001")]
+        (found,) = self.listed({"scores": [group]})
+        assert found.url == espn.CRICKET.url
 
     def test_an_invalid_row_hides_no_other(self) -> None:
         group = {"leagues": [{"id": "8100"}], "events": [{"id": "7"}, self.row()]}

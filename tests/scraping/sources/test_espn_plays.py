@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scraping import event_keys
-from scraping.errors import PayloadRejected, SchemaBreak
+from scraping.errors import PayloadRejected
 from scraping.payloads import Event
 from scraping.sources.base import Reading, ReadMode
 from tests.scraping.sources import builders as build
@@ -128,12 +128,15 @@ class TestPlays:
             ("C Moss c Vale b Reed", "c Vale b Reed"),
             ("c Vale b Reed", "c Vale b Reed"),
             ("Cy Mossman b Reed", "Cy Mossman b Reed"),
-            ("Cy Moss", "Cy Moss"),
+            ("CY MOSS c Vale b Reed", "c Vale b Reed"),
+            ("Cyril Moss c Vale b Reed", "c Vale b Reed"),
+            ("Cy Moss: c Vale b Reed", "c Vale b Reed"),
+            ("Cy Moss", "caught"),
             ("", "caught"),
         ],
     )
     def test_the_text_of_a_dismissal_has_the_name_once(self, text: str, manner: str) -> None:
-        athlete = {"displayName": "Cy Moss", "name": "C Moss"}
+        athlete = {"displayName": "Cy Moss", "name": "C Moss", "fullName": "Cyril Moss"}
         out = espn.out() | {"text": text, "batsman": {"athlete": athlete}}
         fallen = balls(espn.play(2, dismissal=out))[1]
         assert (fallen.detail["text"], fallen.description) == (manner, f"Cy Moss {manner}")
@@ -147,19 +150,104 @@ class TestPlays:
         with pytest.raises(PayloadRejected, match="the plays are about another match: team 77 bats"):
             balls(espn.play(team=espn.team("77", "Somebody", "SOM")))
 
-    @pytest.mark.requirement("FS-2")
-    def test_a_missing_field_is_named_with_its_path(self) -> None:
-        broken = espn.play()
-        del broken["scoreValue"]
-        with pytest.raises(
-            SchemaBreak, match=r"espn\.plays\.v1: commentary\.items\[1\]\.scoreValue \(field required\)"
-        ):
-            balls(espn.play(), broken)
-
     def test_without_plays_the_score_is_kept_and_the_list_is_missing(self) -> None:
         payload = parsed(espn.summary())
         assert payload.state.score.team_b.runs == 88
         assert payload.integrity.missing_fields == ("last_event", "events")
+
+
+@pytest.mark.requirement("FS-2")
+class TestPartsThatCannotBeRead:
+    """The score and the other plays are served, with the paths of what is missing, and the list is not complete."""
+
+    @pytest.mark.parametrize(
+        ("body", "path"),
+        [
+            ({}, "commentary"),
+            ([], "commentary"),
+            (None, "commentary"),
+            ("half of it", "commentary"),
+            ({"commentary": None}, "commentary"),
+            ({"commentary": []}, "commentary"),
+            ({"commentary": {"count": 0, "pageIndex": 1, "pageCount": 0}}, "commentary"),
+            ({"commentary": {"items": {}}}, "commentary"),
+        ],
+    )
+    def test_of_the_whole_list(self, body: Any, path: str) -> None:
+        answer = build.document("plays", body, url=PLAYS_URL)
+        reading = build.reading(espn.CRICKET, build.document("summary", espn.summary()), answer, mode=ReadMode.DIRECT)
+        payload = ESPN.parse(reading)
+        assert (payload.state.score.team_b.runs, payload.events, payload.lacks_events) == (88, (), True)
+        assert [one.path for one in payload.integrity.broken_parts] == [path]
+        assert not payload.events_are_complete
+        assert ESPN.follow_up(reading, espn.BASE) == ()
+        assert ESPN.older_events(reading, ESPN.requests(espn.CRICKET, espn.BASE)[1]) is None
+
+    def test_a_list_that_the_source_does_not_have_costs_no_score(self) -> None:
+        payload = parsed(espn.summary(), {"code": 404, "message": "not found"})
+        assert (payload.state.score.team_b.runs, payload.lacks_events) == (88, True)
+
+    @pytest.mark.parametrize(
+        ("bad", "path"),
+        [
+            (None, "items[]"),
+            ({"id": "5", "over": {}}, "items[].period"),
+            (espn.play(1, scoreValue=None), "items[].scoreValue"),
+            (espn.play(1, in_over={"number": 0}), "items[].over.number"),
+            (espn.play(1, period=0), "items[].period"),
+        ],
+    )
+    def test_of_a_play(self, bad: Any, path: str) -> None:
+        body = espn.page([espn.play(1, 0, 1), bad], 1, 3, 52)
+        payload = parsed(espn.summary(), body)
+        assert [event.slot for event in payload.events] == [event_keys.ball(1, 0, 1)]
+        assert path.replace("items", "commentary.items") in {one.path for one in payload.integrity.broken_parts}
+        assert (payload.lacks_events, payload.events_are_complete) == (False, False)
+        whole = parsed(espn.summary(), espn.page([espn.play(1, 0, 1), bad]))
+        assert not whole.events_are_complete  # otherwise the play would be retracted
+        assert parsed(espn.summary(), espn.page([espn.play(1, 0, 1)])).events_are_complete
+        reading = build.reading(espn.CRICKET, build.document("plays", body, url=PLAYS_URL), mode=ReadMode.DIRECT)
+        assert [one.name for one in ESPN.follow_up(reading, espn.BASE)] == ["plays"]
+
+    @pytest.mark.parametrize(
+        ("changes", "field"),
+        [
+            ({"batsman": []}, ""),
+            ({"batsman": {"athlete": {"displayName": 5}}}, "batsman.athlete.displayName"),
+            ({"bbbTimestamp": 1.7e12}, "bbbTimestamp"),
+            ({"innings": None}, ""),
+            ({"innings": {"runs": "88", "wickets": 2}}, "innings.runs"),
+            ({"playType": None}, ""),
+            ({"dismissal": {"dismissal": None}}, ""),
+            ({"id": 2100}, ""),
+            ({"team": {"id": 12}}, ""),
+        ],
+    )
+    def test_of_a_field_of_a_play(self, changes: dict[str, Any], field: str) -> None:
+        payload = parsed(espn.summary(), espn.page([espn.play(1, 0, 1) | changes]))
+        assert [(event.slot, event.runs) for event in payload.events] == [(event_keys.ball(1, 0, 1), 1)]
+        expected = [f"commentary.items[].{field}"] if field else []
+        assert [one.path for one in payload.integrity.broken_parts] == expected
+
+    def test_places_that_repeat_are_not_counted_without_a_play(self) -> None:
+        same = [espn.play(place, 0, 1, in_over={"unique": 0.01}) for place in (1, 2, 3)]
+        assert [event.slot for event in balls(*same)] == [event_keys.ball(1, 0, index) for index in (1, 2, 3)]
+        assert [event.slot for event in balls(same[0], same[1] | {"scoreValue": None}, same[2])] == ["", ""]
+
+    def test_a_wicket_without_the_score_after_it_has_no_number(self) -> None:
+        found = balls(espn.play(1, dismissal=espn.out(), innings=None))
+        assert [(event.kind, event.slot) for event in found] == [
+            ("wicket", event_keys.ball(2, 10, 1)), ("dismissal", ""),
+        ]  # fmt: skip
+
+    def test_a_page_without_numbers_has_that_of_its_address(self) -> None:
+        last = build.document("plays", {"commentary": {"items": [espn.play(3)]}}, url=f"{PLAYS_URL}&page=4")
+        reading = build.reading(espn.CRICKET, build.document("summary", espn.summary()), last, mode=ReadMode.DIRECT)
+        payload = ESPN.parse(reading)
+        assert (len(payload.events), payload.events_are_complete) == (1, False)
+        older = ESPN.older_events(reading, ESPN.requests(espn.CRICKET, espn.BASE)[1])
+        assert older is not None
+        assert older.url == f"{PLAYS_URL}&page=3"
 
 
 class TestPaging:

@@ -255,6 +255,11 @@ def test_a_match_missing_from_its_days_is_requested_by_id() -> None:
         (lambda event: event["competitions"][0].pop("competitors"), r"events\[\]\.competitions\[0\]\.competitors"),
         (lambda event: event["status"]["type"].pop("name"), r"status\.type\.name \(field required\)"),
         (lambda event: event["competitions"][0]["competitors"][0].update(score="two"), r"score is no number: 'two'"),
+        (lambda event: event["competitions"][0]["competitors"][0].update(score={}), r"competitors\[0\]\.score"),
+        (lambda event: event["competitions"][0]["competitors"][0].update(score=None), r"score is no number: 'None'"),
+        (lambda event: event["competitions"][0]["competitors"].append(None), r"competitors \(list"),
+        (lambda event: event["competitions"][0]["competitors"][1].pop("team"), r"competitors\[1\]\.team"),
+        (lambda event: event["competitions"].insert(0, None), r"competitions\[0\]"),
         (
             lambda event: event["competitions"][0]["competitors"][0].update(homeAway="away"),
             r"not one home and one away",
@@ -315,12 +320,55 @@ class TestSummary:
         assert [event.kind for event in payload.events if "goal" in event.kind] == ["penalty_goal", "goal"]
         assert payload.events_are_complete
 
-    @pytest.mark.parametrize("bad", [None, 5, {}, {"type": {"text": "Goal"}, "team": {"id": 7}}], ids=repr)
+    @pytest.mark.requirement("FS-2")
+    @pytest.mark.parametrize("bad", [None, 5, {}, {"clock": {"displayValue": "9'"}}], ids=repr)
     def test_a_bad_row_costs_itself_and_the_claim_to_be_complete(self, bad: Any) -> None:
         payload = self.read([self.GOAL, self.RED, bad], list(self.KEYS))
         assert len(payload.events) == 4
-        assert [one.path for one in payload.unknown] == ["details[]"]
+        assert [one.path for one in payload.integrity.broken_parts] == ["header.competitions[].details[]"]
         assert not payload.events_are_complete
+        keys = self.read([self.GOAL, self.RED], [*self.KEYS, bad])
+        assert (len(keys.events), keys.events_are_complete) == (4, False)
+        assert [one.path for one in keys.integrity.broken_parts] == ["keyEvents[]"]
+
+    @pytest.mark.requirement("FS-2")
+    def test_goals_and_kicks_have_no_number_where_one_of_them_is_left_out(self) -> None:
+        kick = espn.detail(shootout=True, scoringPlay=True)
+        details = [None, espn.detail(minute="50'", scoringPlay=True), kick, espn.detail("Yellow Card", **YELLOW)]
+        slots = {event.kind: event.slot for event in of(espn.soccer_event(("2", "0"), details)).events}
+        assert (slots["goal"], slots["shootout_goal"], slots["yellow_card"][:9]) == ("", "", "c:team_a:")
+        slots = {event.kind: event.slot for event in of(espn.soccer_event(("1", "0"), details)).events}
+        assert (slots["goal"], slots["shootout_goal"]) == ("g:team_a:1", "")
+
+    @pytest.mark.requirement("FS-2")
+    def test_lists_that_are_none_cost_the_events_only(self) -> None:
+        payload = self.read({}, {})
+        assert (payload.state.score.team_a.goals, payload.events, payload.lacks_events) == (1, (), True)
+        assert [one.path for one in payload.integrity.broken_parts] == ["header.competitions[].details", "keyEvents"]
+        kept = self.read([self.GOAL], {})
+        assert (len(kept.events), kept.events_are_complete, kept.lacks_events) == (1, False, False)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"redCard": None, "yellowCard": None, "ownGoal": None, "penaltyKick": None, "shootout": None},
+            {"participants": None},
+            {"athletesInvolved": None},
+            {"team": {"id": 21}},
+            {"participants": [{"athlete": {"id": 900, "displayName": "Bo Finch"}}]},
+        ],
+    )
+    def test_a_detail_may_lack_parts_and_have_numbers_as_ids(self, changes: dict[str, Any]) -> None:
+        payload = self.read([self.GOAL | changes, self.RED], list(self.KEYS))
+        assert [event.kind for event in payload.events] == ["red_card", "substitution", "yellow_card", "goal"]
+        assert (payload.events_are_complete, payload.integrity.broken_parts) == (True, ())
+
+    def test_the_venue_may_be_text(self) -> None:
+        event = espn.soccer_event(details=[self.GOAL])
+        del event["competitions"][0]["venue"]
+        payload = parsed({"header": event, "gameInfo": {"venue": "Park"}, "keyEvents": list(self.KEYS)})
+        assert (payload.state.score.team_a.goals, payload.state.venue) == (1, "")
+        assert [one.path for one in payload.integrity.broken_parts] == ["gameInfo.venue"]
 
     @pytest.mark.parametrize(
         ("text", "kind"),
@@ -334,6 +382,41 @@ class TestSummary:
     def test_the_type_alone_names_the_kind(self, text: str, kind: str) -> None:
         row = {"type": {"text": text}, "clock": {"displayValue": "9'"}, "team": {"id": "21"}}
         assert [event.kind for event in self.read([], [row], ("0", "0")).events] == [kind]
+
+
+@pytest.mark.requirement("FS-2")
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"season": {"year": "2026"}}, ""),
+        ({"season": {"year": []}}, "events[].season.year"),
+        ({"id": 740001}, ""),
+        ({"date": 5}, "events[].date"),
+        ({"goals": (1, 0)}, ""),
+        ({"competitors": ({"shootoutScore": []}, {})}, "events[].competitions[].competitors[].shootoutScore"),
+    ],
+)
+def test_any_other_part_costs_itself(changes: dict[str, Any], path: str) -> None:
+    payload = of(espn.soccer_event(**changes))
+    assert (payload.state.score.team_a.goals, payload.events_are_complete) == (1, True)
+    assert [one.path for one in payload.integrity.broken_parts] == ([path] if path else [])
+
+
+@pytest.mark.parametrize(
+    ("goals", "winners", "result"),
+    [
+        (("0", "0"), (True, False), "Alder FC won (walkover)"),
+        (("3", "0"), (True, False), "Alder FC won 3-0"),
+        ((None, None), (False, True), "Birch SC won (walkover)"),
+        ((None, None), (None, None), "W/O"),
+    ],
+)
+def test_a_walkover_is_over_though_it_is_not_completed(goals: Any, winners: Any, result: str) -> None:
+    sides = tuple({"winner": winner} for winner in winners)
+    state = espn.soccer_status("STATUS_WALKOVER", "post", detail="W/O")
+    payload = of(espn.soccer_event(goals, [], competitors=sides, status=state))
+    assert (payload.state.status, payload.state.result) == (Status.COMPLETED, result)
+    assert payload.unknown == ()
 
 
 class TestLists:

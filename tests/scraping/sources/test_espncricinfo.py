@@ -171,14 +171,15 @@ class TestRefusal:
         ("spoil", "said"),
         [
             (lambda d: d["match"].pop("state"), "espncricinfo.match.v1: match.state (field required)"),
-            (lambda d: d["match"]["teams"][1]["team"].pop("id"), "match.teams[1].team.id (field required)"),
+            (lambda d: d["match"]["teams"][1]["team"].pop("longName"), "match.teams[1].team.longName (field required)"),
+            (lambda d: d["match"]["teams"].append(None), "match.teams[2] (input should be a valid dictionary"),
+            (lambda d: d["match"].update(status={}), "match.status (input should be a valid string)"),
+            (lambda d: d["match"].update(isCancelled="no"), "match.isCancelled (input should be a valid boolean)"),
             (lambda d: d["match"].update(objectId="800200"), "match.objectId (input should be a valid integer)"),
             (lambda d: d["content"]["innings"][0].pop("runs"), "content.innings[0].runs (field required)"),
             (lambda d: d["content"]["innings"][1].update(overs="10.3"), "content.innings[1].overs"),
-            (
-                lambda d: d["content"]["recentBallCommentary"]["ballComments"][2].pop("totalRuns"),
-                "espncricinfo.commentary.v1: content.recentBallCommentary.ballComments[2].totalRuns (field required)",
-            ),
+            (lambda d: d["content"]["innings"].insert(0, None), "content.innings[0] (input should be"),
+            (lambda d: d["content"].update(innings={}), "content.innings (input should be a valid list)"),
         ],
     )
     def test_a_changed_schema_is_a_break_with_the_fields_path(self, spoil: Any, said: str) -> None:
@@ -229,6 +230,124 @@ class TestRefusal:
             parse(None, pages.content(innings=[pages.inning(1, stranger, 151, 3, 19.2)]))
 
 
+def without(raw: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in raw.items() if name not in names}
+
+
+def first_innings(**changes: Any) -> dict[str, Any]:
+    return pages.inning(1, pages.ORCHARD, 151, 10, 19.2, **changes)
+
+
+NULL_PLAYER = {"team": pages.PELICAN, "players": [{"player": None}]}
+
+
+def figures_of(inside: dict[str, Any]) -> Any:
+    return ADAPTER.parse_figures(read(pages.page(None, inside, name="scorecard")))
+
+
+def lineups_of(*squads: Any) -> Any:
+    inside = pages.content(matchPlayers={"teamPlayers": list(squads)})
+    return ADAPTER.parse_lineups(read(pages.page(None, inside, name="scorecard")))
+
+
+@pytest.mark.requirement("FS-2", "NFR-008")
+class TestParts:
+    """A part that is absent costs itself; one that cannot be read also stands in integrity.broken_parts."""
+
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ("statusText",), ("slug",), ("title",), ("startTime",), ("tossWinnerTeamId", "tossWinnerChoice"),
+            ("liveInning",), ("status", "statusEng"), ("ground", "series", "format", "isSuperOver", "isCancelled"),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("is_null", [False, True])
+    def test_of_the_match_may_be_absent(self, names: tuple[str, ...], is_null: bool) -> None:
+        of = without(pages.match(), *names)
+        if is_null and "series" not in names:
+            of |= dict.fromkeys(names)
+        payload = parse(of)
+        assert payload.state.score.team_b.runs == 88
+        assert len(payload.events) == 3
+        assert payload.integrity.broken_parts == ()
+
+    def test_of_a_side_may_be_absent_before_the_start(self) -> None:
+        sides = [{"team": without(team, "abbreviation")} for team in (pages.ORCHARD, pages.PELICAN)]
+        empty: dict[str, Any] = {"innings": [], "recentBallCommentary": None, "matchPlayers": {}}
+        payload = parse(None, pages.content(**empty), state="PRE", status=None, statusText=None, teams=sides)
+        assert (payload.state.status, payload.state.innings) == (Status.UPCOMING, ())
+        assert payload.integrity.broken_parts == ()
+
+    @pytest.mark.parametrize(
+        ("changes", "path"),
+        [
+            ({"startTime": 5}, "match.startTime"),
+            ({"title": {}}, "match.title"),
+            ({"tossWinnerTeamId": "52"}, "match.tossWinnerTeamId"),
+            ({"series": []}, "match.series"),
+            ({"series": {"objectId": 1, "longName": 5}}, "match.series.longName"),
+            ({"ground": {"name": 5}}, "match.ground.name"),
+        ],
+    )
+    def test_of_the_match_that_are_broken_are_noted(self, changes: dict[str, Any], path: str) -> None:
+        payload = parse(**changes)
+        assert payload.state.score.team_b.runs == 88
+        assert [(one.path, one.count) for one in payload.integrity.broken_parts] == [(path, 1)]
+
+    @pytest.mark.parametrize(
+        ("changes", "path"),
+        [
+            ({"matchPlayers": {"teamPlayers": [NULL_PLAYER]}}, "matchPlayers.teamPlayers[].players[].player"),
+            ({"matchPlayers": []}, "matchPlayers"),
+            ({"innings": [first_innings(inningOvers=[None])]}, "innings[].inningOvers[]"),
+            ({"innings": [first_innings(inningBatsmen=[{"player": None}])]}, "innings[].inningBatsmen[].player"),
+            ({"innings": [first_innings(inningBatsmen=[{"runs": 1}])]}, "innings[].inningBatsmen[].player"),
+            ({"recentBallCommentary": {"ballComments": {}}}, "recentBallCommentary.ballComments"),
+        ],
+    )  # fmt: skip
+    def test_of_the_content_cost_themselves(self, changes: dict[str, Any], path: str) -> None:
+        payload = parse(None, pages.content(**changes))
+        assert payload.state.score.team_a.runs == 151
+        assert {one.path for one in payload.integrity.broken_parts} == {f"content.{path}"}
+        assert payload.lacks_events == (path.startswith("recent"))
+
+    def test_a_squad_without_its_players_is_none(self) -> None:
+        squads = [{"type": "PLAYING", "team": pages.PELICAN}, {"type": "PLAYING", "team": pages.ORCHARD | {"id": 9}}]
+        found = lineups_of(
+            *squads, {"type": "PLAYING", "team": pages.ORCHARD, "players": [None, pages.squad_player(pages.ADA)]}
+        )
+        assert [(one.side, len(one.players)) for one in found.lineups] == [("team_a", 1)]
+        assert [(one.path, one.count) for one in found.integrity.broken_parts] == [
+            ("content.matchPlayers.teamPlayers[]", 2),
+            ("content.matchPlayers.teamPlayers[].players[]", 1),
+        ]
+
+    def test_figures_of_an_innings_without_any_cost_that_innings(self) -> None:
+        batter = {"player": pages.BO, "runs": 5}
+        inside = pages.content(
+            innings=[
+                pages.inning(1, pages.ORCHARD, 151, 10, 19.2, inningBatsmen=None, inningBowlers=None),
+                pages.inning(
+                    2, pages.PELICAN, 88, 2, 10.3, inningBatsmen=[batter], inningBowlers=[{"player": pages.ADA}]
+                ),
+            ]
+        )
+        found = figures_of(inside)
+        assert [(one.role, one.values) for one in found.figures] == [("batting", {"runs": 5}), ("bowling", {})]
+        assert [one.path for one in found.integrity.broken_parts] == ["content.innings[]"]
+        with pytest.raises(SchemaBreak, match="no batters and no bowlers"):
+            figures_of(pages.content(innings=inside["innings"][:1]))
+
+    def test_a_team_is_known_by_its_public_number_where_the_internal_one_is_missing(self) -> None:
+        innings = [pages.inning(1, without(pages.ORCHARD, "id", "longName"), 151, 10, 19.2)]
+        assert parse(None, pages.content(innings=innings)).state.innings[0].team == "team_a"
+
+    def test_unreadable_content_leaves_the_totals_of_the_header(self) -> None:
+        payload = ADAPTER.parse(read(build.document("page", pages.html({"match": pages.match(), "content": "none"}))))
+        assert (payload.is_partial_state, payload.state.score.team_b.runs, payload.events) == (True, 88, ())
+        assert {one.path for one in payload.integrity.broken_parts} == {"content"}
+
+
 @pytest.mark.requirement("SO-12", "FS-2")
 class TestDepthOfTheData:
     """Live pages and lists have `data` once more than the scorecard of the same build."""
@@ -246,6 +365,19 @@ class TestDepthOfTheData:
         assert ADAPTER.parse_figures(read(page("scorecard", whole))).figures == ()
         listed = ADAPTER.parse_list(read(page("page", {"content": {"matches": [pages.match()]}})), pages.BASE)
         assert [one.source_event_id for one in listed] == ["800200"]
+
+    @pytest.mark.parametrize("beside", [{"match": None}, {"content": {}}, {"content": None, "match": {}}, {"seo": {}}])
+    def test_an_empty_part_beside_the_wrapper_does_not_matter(self, beside: dict[str, Any]) -> None:
+        data = {"data": {"match": pages.match(), "content": pages.content()}} | beside
+        assert ADAPTER.parse(read(build.document("page", pages.html(data), url=pages.URL))) == parse()
+
+    def test_the_id_of_the_script_may_be_unquoted(self) -> None:
+        html = pages.html({"match": pages.match(), "content": pages.content()})
+        for spelled in ("id=__NEXT_DATA__", "id='__NEXT_DATA__'", "nonce=x id=__NEXT_DATA__"):
+            changed = html.replace('id="__NEXT_DATA__"', spelled)
+            assert ADAPTER.parse(read(build.document("page", changed, url=pages.URL))) == parse()
+        with pytest.raises(LayoutChanged):
+            ADAPTER.parse(read(build.document("page", html.replace('id="__NEXT_DATA__"', "id=__NEXT_DATA__2"))))
 
     @pytest.mark.parametrize("data", [None, 5, {"data": {"data": {}}}, {"data": []}])
     def test_a_page_without_a_match_is_drift(self, data: Any) -> None:

@@ -165,3 +165,88 @@ class TestSubstitutes:
             pages.inning(2, pages.PELICAN, 88, 3, 10.3, isCurrent=True, inningFallOfWickets=[fall, {"fowType": "?"}]),
         ]
         assert self.name(innings=innings) == ("Di Vale", "c Vale b Reed")
+
+
+@pytest.mark.requirement("FS-2")
+class TestRowsThatCannotBeRead:
+    @pytest.mark.parametrize(
+        ("changes", "path"),
+        [
+            ({"totalRuns": None}, "totalRuns"),
+            ({"overNumber": 0}, "overNumber"),
+            ({"isWicket": "no"}, "isWicket"),
+            ({"id": None}, "id"),
+        ],
+    )
+    def test_cost_themselves_and_are_noted(self, changes: dict[str, Any], path: str) -> None:
+        payload = parse(None, pages.content(pages.comment(pages.ball(3)), pages.comment(pages.ball(2) | changes)))
+        assert [event.slot for event in payload.events] == [event_keys.ball(2, 10, 3)]
+        noted = payload.integrity.broken_parts
+        assert [(one.path, one.count) for one in noted] == [(f"content.recentBallCommentary.ballComments[].{path}", 1)]
+        assert not payload.lacks_events
+
+    def test_extras_may_be_absent(self) -> None:
+        raw = {
+            name: value for name, value in pages.ball(1).items() if name not in ("wides", "noballs", "byes", "legbyes")
+        }
+        assert [event.kind for event in events_of(pages.comment(raw))] == ["runs"]
+
+    @pytest.mark.parametrize("recent", [[], [None], [{"id": 5}]])
+    def test_a_list_without_a_readable_ball_is_no_list_of_events(self, recent: list[Any]) -> None:
+        assert parse(None, pages.content(recentBallCommentary={"ballComments": recent})).lacks_events
+
+    def test_the_number_of_a_fall_of_wicket_may_be_text(self) -> None:
+        fall = {"dismissalBatsman": {"id": 77, "longName": "Di Vale", "objectId": 7}, "fowWicketNum": "3"}
+        chase = pages.inning(2, pages.PELICAN, 88, 3, 10.3, inningFallOfWickets=[fall])
+        innings = [pages.inning(1, pages.ORCHARD, 151, 10, 19.2), chase]
+        dismissal = events_of(pages.wicket(2, outPlayerId=77, dismissalText=None), innings=innings)[0]
+        assert (dismissal.slot, dismissal.detail["player"]) == (event_keys.wicket(2, 3), "Di Vale")
+
+
+def wickets_of(events: tuple[Event, ...]) -> list[tuple[str, Any, Any, str]]:
+    return [
+        (event.id, event.detail["wicket"], event.detail["player"], event.slot)
+        for event in reversed(events)
+        if event.kind == "dismissal"
+    ]
+
+
+@pytest.mark.requirement("NFR-009")
+class TestTimedOut:
+    """A batter who is timed out after a ball may have a row of its own, at the place of that ball."""
+
+    OUT: dict[str, Any] = {"short": "timed out", "long": "timed out", "commentary": "Bo Finch timed out"}
+
+    def row(self, **changes: Any) -> dict[str, Any]:
+        raw = pages.ball(2, 0, id=9_999_999, isWicket=True, outPlayerId=2, totalInningWickets=4)
+        return pages.comment(raw, dismissalText=self.OUT) | changes
+
+    @pytest.mark.parametrize("before", [(), (pages.comment(pages.ball(1)),)], ids=["alone", "after a ball"])
+    @pytest.mark.parametrize("wickets", [3, 4], ids=["counts one", "counts both"])
+    def test_is_a_second_wicket_of_the_ball_and_no_delivery(self, before: Any, wickets: int) -> None:
+        after = pages.comment(pages.ball(3, totalInningWickets=4))
+        events = events_of(after, self.row(), pages.wicket(2, totalInningWickets=wickets), *before)
+        assert wickets_of(events) == [
+            ("9001002:w", 3, "Cy Moss", event_keys.wicket(2, 3)),
+            ("9001002:w2", 4, "Bo Finch", event_keys.wicket(2, 4)),
+        ]
+        assert [event.slot for event in balls(events)] == [
+            event_keys.ball(2, 10, index) for index in ((3, 2, 1) if before else (3, 2))
+        ]
+
+    def test_counts_once_beside_the_next_wicket(self) -> None:
+        following = pages.wicket(3, outPlayerId=1, totalInningWickets=5, id=9_001_003)
+        events = events_of(following, self.row(), pages.wicket(2), pages.comment(pages.ball(1)))
+        assert [number for _, number, _, _ in wickets_of(events)] == [3, 4, 5]
+
+    def test_after_a_ball_without_a_wicket(self) -> None:
+        row = self.row(totalInningWickets=3)
+        events = events_of(pages.comment(pages.ball(3, totalInningWickets=3)), row, pages.comment(pages.ball(2)))
+        assert wickets_of(events) == [("9001002:w", 3, "Bo Finch", event_keys.wicket(2, 3))]
+        assert [event.kind for event in balls(events)] == ["runs", "runs"]
+
+    def test_a_batter_who_retires_hurt_in_a_row_of_his_own_is_no_wicket(self) -> None:
+        hurt = {"short": "retired hurt", "long": "retired hurt", "commentary": "Bo Finch retired hurt"}
+        row = self.row(dismissalText=hurt, totalInningWickets=2)
+        events = events_of(row, pages.comment(pages.ball(2)), pages.comment(pages.ball(1)))
+        assert [event.kind for event in events] == ["runs", "runs"]

@@ -48,6 +48,15 @@ class TestPlayers:
         (lineup,) = ADAPTER.parse_lineups(read(pages.page(None, inside, name="scorecard"))).lineups
         assert (len(lineup.starters), lineup.players[3].is_starter, lineup.players[-1].is_starter) == (11, False, True)
 
+    def test_a_substitute_who_is_listed_first_does_not_start_where_the_page_says_so(self) -> None:
+        people = [pages.BO | {"id": 500 + place, "objectId": 900 + place} for place in range(12)]
+        rows = [pages.squad_player(one) for one in people]
+        rows[0]["note"] = "Concussion substitute"
+        squad = {"type": "PLAYING", "team": pages.PELICAN, "players": rows}
+        inside = pages.content(matchPlayers={"teamPlayers": [squad]})
+        (lineup,) = ADAPTER.parse_lineups(read(pages.page(None, inside, name="scorecard"))).lineups
+        assert [one.is_starter for one in lineup.players] == [False] + [True] * 11
+
     def test_none_yet_is_an_answer(self) -> None:
         assert ADAPTER.parse_lineups(build.reading(pages.REF)).lineups == ()
         empty = pages.page(None, pages.content(matchPlayers=None), name="scorecard")

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Any
 
 import pytest
 
 from scraping.errors import Blocked, LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.sources import adapter_for
+from scraping.readings import FIELDS
+from scraping.sources import adapter_for, parsing
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
 from scraping.sources.extract import from_html
 from stadium.cricket.generator import TOSS_LEAD_SECONDS
 from stadium.cricket.script import CricketScript, NoticeKind
 from stadium.matches.programme import Programme
 from tests.scraping.sources import test_stadium
-from tests.scraping.sources.test_stadium import Visitor, assert_state_is_true
+from tests.scraping.sources.test_stadium import NOON, Visitor, assert_state_is_true
 
 BOARD = adapter_for("board")
 in_stadium = functools.partial(test_stadium.in_stadium, programme="board:2")
@@ -163,3 +165,44 @@ def _good() -> dict[str, Any]:
     html = "".join(f'<p class="sb-{name}">{text}</p>' for name, text in parts.items())
     assert BOARD.layout is not None
     return from_html(html + rows, BOARD.layout)
+
+
+def open_page(found: Any) -> Reading:
+    return Visitor(None, "", [NOON]).reading(  # type: ignore[arg-type]
+        RefInfo("138Z", "http://site.test/match/a-138Z"),
+        ReadMode.ATTACHED,
+        Document(FIELDS, "", 200, "", json.dumps(found).encode()),
+    )
+
+
+@pytest.mark.requirement("FS-2")
+class TestBallsThatCannotBeRead:
+    @pytest.mark.parametrize(
+        ("cell", "value", "path"), [("id", "", "balls[].id"), ("innings", "100", "balls[].innings")]
+    )
+    def test_cost_themselves_and_are_noted(self, cell: str, value: str, path: str) -> None:
+        found = _good()
+        found["rows"]["balls"]["cells"][cell]["values"][0] = value
+        payload = BOARD.parse(open_page(found))
+        assert (payload.state.score.team_a.runs, len(payload.events)) == (8, 1)
+        assert [(one.path, one.count) for one in payload.integrity.broken_parts] == [(path, 1)]
+
+    def test_a_list_of_absurd_length_costs_the_events(self) -> None:
+        found = _good()
+        found["rows"]["balls"]["count"] = 10**9
+        payload = BOARD.parse(open_page(found))
+        assert (payload.state.score.team_a.runs, payload.events, payload.lacks_events) == (8, (), True)
+        assert [one.path for one in payload.integrity.broken_parts] == ["balls"]
+
+
+def test_cards_that_cannot_be_read_are_counted() -> None:
+    card = '<div class="sb-card">{}<em class="sb-state">{}</em></div>'
+    links = ('<a class="sb-link" href="//[">A v B</a>', "", '<a class="sb-link" href="/match/a-138Z">A v B</a>')
+    cards = [card.format(link, state) for link, state in zip(links, ("Live", "Live", "Paused"), strict=True)]
+    html = f'<div class="sb-list">{"".join(cards)}</div>'
+    page = Document("page", "http://site.test/", 200, "text/html", html.encode())
+    reading = Visitor(None, "", [NOON]).reading(RefInfo("", "http://site.test/"), ReadMode.VISIT, page)  # type: ignore[arg-type]
+    with parsing.noting_unrecognized() as noted:
+        (match,) = BOARD.parse_list(reading, "http://site.test")
+    assert match.source_event_id == "138Z"
+    assert [one.path for one in noted] == ["list[]", "list[]", "cards[].state"]

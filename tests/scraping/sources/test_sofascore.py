@@ -36,6 +36,11 @@ def parse(event: dict[str, Any], *documents: Document, captured_at: datetime = b
     return ADAPTER.parse(read)
 
 
+def named(payload: Payload) -> dict[str, int]:
+    """Returns how often each part was left out, by its path."""
+    return {part.path: part.count for part in payload.integrity.broken_parts}
+
+
 def status(kind: str, code: int, description: str = "") -> dict[str, Any]:
     return {"type": kind, "code": code, "description": description}
 
@@ -273,12 +278,22 @@ class TestEvents:
         assert [(word.path, word.value) for word in payload.unknown] == [(path, value)]
         assert payload.events
 
-    @pytest.mark.requirement("FS-2")
-    def test_a_list_of_another_shape_is_noted_with_the_field(self) -> None:
-        broken = build.incidents({"incidentType": "goal", "isHome": "home"})
-        payload = parse(build.event(), build.document("incidents", broken))
-        assert (payload.events, "events" in payload.integrity.missing_fields) == ((), True)
-        assert "sofascore.incidents.v1: incidents[0].isHome" in payload.unknown[0].value
+    @pytest.mark.requirement("SO-12")
+    def test_a_row_that_cannot_be_read_costs_itself_and_the_claim_to_be_complete(self) -> None:
+        whole = parse(build.event(), build.document("incidents", build.incidents()))
+        assert whole.events_are_complete
+        broken = parse(build.event(), build.document("incidents", build.incidents(None, {"id": 5})))
+        assert broken.events == whole.events
+        assert not broken.events_are_complete
+        assert named(broken) == {"incidents[]": 1, "incidents[].incidentType": 1}
+
+    @pytest.mark.requirement("SO-12")
+    @pytest.mark.parametrize("listed", [{}, "none", [None], [{"id": 5}]])
+    def test_a_list_without_a_readable_row_is_no_list(self, listed: Any) -> None:
+        payload = parse(build.event(), build.document("incidents", {"incidents": listed}))
+        assert (payload.events, payload.events_are_complete) == ((), False)
+        assert "events" in payload.integrity.missing_fields
+        assert payload.integrity.broken_parts
 
     @pytest.mark.requirement("BX-6")
     @pytest.mark.parametrize(
@@ -608,7 +623,6 @@ class TestRecordings:
         (True, "VAR 9': goalAwarded confirmed R. Elm", {"confirmed": True}),
         (False, "VAR 9': goalAwarded overturned R. Elm", {"confirmed": False}),
         (None, "VAR 9': goalAwarded R. Elm", {}),
-        ("?", "VAR 9': goalAwarded R. Elm", {}),
     ],
 )
 def test_a_video_review_says_whether_the_decision_stands(confirmed: Any, text: str, detail: dict[str, bool]) -> None:
@@ -619,3 +633,34 @@ def test_a_video_review_says_whether_the_decision_stands(confirmed: Any, text: s
     event = event_of(Incident.model_validate(review))
     assert event.description == text
     assert {name: value for name, value in event.detail.items() if name == "confirmed"} == detail
+
+
+@pytest.mark.requirement("SO-12")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"status": {"type": "inprogress"}}, id="no code"),
+        pytest.param({"status": {"type": "inprogress", "code": "x"}}, id="another code"),
+        pytest.param({"homeScore": {"display": "2", "current": "2"}}, id="numbers as text"),
+        pytest.param({"startTimestamp": 1772236800.0}, id="a decimal start"),
+        pytest.param({"winnerCode": "home"}, id="another winner"),
+        pytest.param({"venue": [], "referee": "none", "roundInfo": 4}, id="other parts"),
+    ],
+)
+def test_an_odd_value_does_not_cost_the_match(changes: dict[str, Any]) -> None:
+    goals = parse(build.event(**changes)).state.score.team_a.goals
+    assert goals == parse(build.event()).state.score.team_a.goals == 2
+
+
+@pytest.mark.requirement("SO-12")
+def test_a_score_that_is_null_before_the_start_is_empty() -> None:
+    payload = parse(build.event(status=status("notstarted", 0), homeScore=None, awayScore=None))
+    assert (payload.state.score.team_a.goals, payload.integrity.broken_parts) == (None, ())
+
+
+@pytest.mark.requirement("SO-12")
+def test_an_empty_score_in_play_says_nothing_about_the_incidents() -> None:
+    one = build.event(status=status("inprogress", 7), homeScore={}, awayScore={})
+    payload = parse(one, build.document("incidents", build.incidents()))
+    assert payload.events
+    assert not payload.events_are_complete

@@ -89,7 +89,10 @@ class TestDeclarations:
         documents = [build.document("innings", {"innings": rows})] if rows else []
         return [innings.is_declared for innings in parse(one, *documents).state.innings]
 
-    @pytest.mark.parametrize("mark", [{"inningDeclare": 1}, {"isInningDeclare": 1}, {"declared": True}])
+    @pytest.mark.parametrize(
+        "mark",
+        [{"inningDeclare": 1}, {"isInningDeclare": 1}, {"declared": True}, {"inningDeclare": 0, "declared": True}],
+    )
     def test_are_marked_in_the_event(self, mark: dict[str, Any]) -> None:
         assert self.declared(mark) == [True, False]
 
@@ -174,7 +177,6 @@ class TestTheMatch:
             ({"homeScore": score(inning(88, 2, 10.3)) | {"innings": {"inning1": {"score": 88}}}},
              r"event\.homeScore\.innings\.inning1\.wickets \(field required\)"),
             ({"awayTeam": {"id": 2}}, r"event\.awayTeam\.name"),
-            ({"status": {"type": "inprogress", "code": "21"}}, r"event\.status\.code"),
         ],
     )  # fmt: skip
     def test_a_break_names_the_field(self, changes: dict[str, Any], path: str) -> None:
@@ -347,11 +349,16 @@ class TestBalls:
         assert "events" in payload.integrity.missing_fields
         assert payload.unknown[0].value == "another match's"
 
-    @pytest.mark.requirement("FS-2")
-    def test_of_another_shape_cost_the_events_and_are_noted_with_the_field(self) -> None:
-        payload = parse(event(), build.document("incidents", {"incidents": [ball(1, 1, 1) | {"over": "1"}]}))
-        assert "events" in payload.integrity.missing_fields
-        assert "sofascore.incidents.v1: incidents[0].over" in payload.unknown[0].value
+    @pytest.mark.requirement("SO-12")
+    def test_one_that_cannot_be_read_costs_itself_and_the_claim_to_be_complete(self) -> None:
+        listed = [ball(2, 1, 2), ball(1, 1, 1)]
+        one = event(homeScore=score(), awayScore=score(inning(2, 0, 0.2)))
+        whole = parse(one, build.document("incidents", {"incidents": listed}))
+        assert whole.events_are_complete
+        payload = parse(one, build.document("incidents", {"incidents": [None, *listed]}))
+        assert payload.events == whole.events
+        assert not payload.events_are_complete
+        assert [part.path for part in payload.integrity.broken_parts] == ["incidents[]"]
 
 
 class TestLists:
@@ -550,3 +557,11 @@ class TestRecordings:
         assert payload.events[0].detail["player"] == "Tara French"
         assert (payload.events_are_complete, payload.unknown) == (False, ())
         assert order(payload) == [("team_b", 285), ("team_a", 174)]
+
+
+@pytest.mark.requirement("SO-12")
+@pytest.mark.parametrize("away", [None, {"innings": None}, {"innings": {"inning1": None}}])
+def test_an_innings_that_is_null_has_not_begun(away: Any) -> None:
+    payload = parse(event(homeScore=score(inning(88, 2, 10.3)), awayScore=away))
+    assert order(payload) == [("team_a", 88)]
+    assert payload.integrity.broken_parts == ()

@@ -103,8 +103,11 @@ class TestLineups:
     @pytest.mark.parametrize(
         ("spoil", "path"),
         [
-            (lambda body: body["home"]["players"][2].pop("substitute"), r"home\.players\[2\]\.substitute"),
-            (lambda body: body["away"]["players"][0]["player"].pop("id"), r"away\.players\[0\]\.player\.id"),
+            (lambda body: body["home"].pop("players"), r"home\.players"),
+            (
+                lambda body: [row.pop("substitute") for row in body["away"]["players"]],
+                r"away\.players\[0\]\.substitute",
+            ),
             (lambda body: body.pop("confirmed"), "confirmed"),
             (lambda body: body.update(home=[]), "home"),
         ],
@@ -114,6 +117,19 @@ class TestLineups:
         spoil(body)
         with pytest.raises(SchemaBreak, match=rf"sofascore\.lineups\.v1: {path} "):
             parse(body)
+
+    @pytest.mark.requirement("SO-12")
+    def test_a_player_that_cannot_be_read_costs_that_player(self) -> None:
+        body = lineups()
+        body["home"]["players"][2].pop("substitute")
+        body["away"]["players"][0]["player"].pop("id")
+        body["away"]["players"][1]["statistics"] = {"rating": "high"}
+        found, whole = parse(body), parse(lineups())
+        counts = [len(side.players) for side in whole.lineups]
+        assert [len(side.players) for side in found.lineups] == [number - 1 for number in counts]
+        assert [part.path for part in found.integrity.broken_parts] == [
+            "away.players[].player.id", "away.players[].statistics.rating", "home.players[].substitute",
+        ]  # fmt: skip
 
     def test_a_challenge_is_not_an_absent_lineup(self) -> None:
         with pytest.raises(Blocked):

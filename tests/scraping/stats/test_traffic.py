@@ -59,10 +59,11 @@ class TestReadStats:
         counted.reading("crex", reading(bytes_in=1000, requests_made=2))
         counted.reading("crex", reading(mode=ReadMode.VISIT, bytes_in=90_000, requests_made=7, requests_blocked=30))
         counted.reading("crex", reading(mode=ReadMode.ATTACHED, bytes_in=10))
+        counted.reading("crex", reading(mode=ReadMode.IN_PAGE, bytes_in=20, requests_made=3))
         counted.reading("crex", reading(at=NOW + timedelta(days=1), bytes_in=5))
         counted.flush(now=NOW)
         day = SourceDay.objects.get(source=source, day=TODAY)
-        assert [getattr(day, name) for name in SUMS] == [91_010, 9, 30, 1, 1, 1]
+        assert [getattr(day, name) for name in SUMS] == [91_030, 12, 30, 1, 1, 1, 1]
         assert SourceDay.objects.get(source=source, day=TODAY + timedelta(days=1)).bytes_in == 5
 
     def test_of_all_workers_are_added_up_and_nothing_is_written_twice(self) -> None:

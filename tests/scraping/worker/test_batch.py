@@ -337,7 +337,9 @@ class TestFailureOfOne:
 
         def read_elsewhere() -> None:
             newer = payload_of(refs[0], chasing(120)).normalized()
-            MatchRef.objects.filter(pk=refs[0].pk).update(captured_at=timezone.now(), payload=newer)
+            MatchRef.objects.filter(pk=refs[0].pk).update(
+                captured_at=timezone.now() - timedelta(seconds=1), payload=newer
+            )
 
         assert isinstance(engine.reader, BatchStub)
         engine.reader.before = read_elsewhere
@@ -345,6 +347,23 @@ class TestFailureOfOne:
         ref = MatchRef.objects.get(pk=refs[0].pk)
         assert ref.suspect_checksum, "95 after 120 is a lower score, which needs confirmation"
         assert ref.payload["score"]["team_b"]["runs"] == 120
+
+    @pytest.mark.parametrize("runs", [95, 90, 99], ids=["unchanged", "lower", "higher"])
+    def test_that_a_newer_one_has_overtaken_is_a_success_and_changes_nothing(self, runs: int) -> None:
+        """The whole match was read after this poll, and written before it."""
+        refs = live_refs(1)
+        engine = engine_for(refs)
+        poll_all(refs, engine)
+        outcomes_of(engine)[refs[0].pk] = payload_of(refs[0], chasing(runs), events=balls(1, 2))
+        newer = timezone.now() + timedelta(seconds=5)
+        assert isinstance(engine.reader, BatchStub)
+        engine.reader.before = lambda: MatchRef.objects.update(captured_at=newer) and None
+        assert states(poll_all(refs, engine)) == [TaskState.SUCCESS]
+        ref = MatchRef.objects.get()
+        assert (ref.captured_at, ref.payload["score"]["team_b"]["runs"], ref.suspect_checksum) == (newer, 95, "")
+        engine.reader.before = lambda: None
+        assert states(poll_all(refs, engine)) == [TaskState.SUCCESS]
+        assert MatchRef.objects.get().captured_at == newer
 
     def test_an_open_breaker_postpones_its_own_task_only(self) -> None:
         refs = live_refs(2)

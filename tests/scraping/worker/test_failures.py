@@ -29,7 +29,6 @@ from scraping.errors import (
     StoreAway,
     Transient,
 )
-from scraping.journal import error_log
 from scraping.matches import lifecycle
 from scraping.models import (
     Breaker,
@@ -53,7 +52,7 @@ from scraping.worker import failures
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, cricket_state, football_state, make_ref, make_source, make_unread_match
-from tests.scraping.attempts import Clock, attempt, fail_for_good, fails, stopped_clock
+from tests.scraping.attempts import Clock, attempt, fail_for_good, fails, fingerprint, stopped_clock
 from tests.scraping.builders import (
     POLICIES,
     ScriptedReader,
@@ -284,10 +283,10 @@ class TestErrorRows:
         ],
     )
     def test_fingerprints(self, one: ScrapingError, two: ScrapingError, are_equal: bool) -> None:
-        assert (error_log.fingerprint(1, one) == error_log.fingerprint(1, two)) is are_equal
+        assert (fingerprint(one) == fingerprint(two)) is are_equal
 
     def test_the_same_error_at_another_source_is_another_group(self) -> None:
-        assert error_log.fingerprint(1, Transient("x")) != error_log.fingerprint(2, Transient("x"))
+        assert fingerprint(Transient("x")) != fingerprint(Transient("x"), source_id=2)
 
     @pytest.mark.parametrize("error", [Transient("502"), ValueError("a bug"), ResourceLost("browser")])
     def test_are_resolved_by_the_next_success(self, ref: MatchRef, clock: Clock, error: Exception) -> None:

@@ -25,7 +25,7 @@ from victoryline.lib.http import problems
 from victoryline.lib.http.compression import BEST, GZIP_ETAG, accepts_gzip, gzipped
 from victoryline.lib.http.problems import problem_responses
 from victoryline.lib.http.strict_serializer import NOT_BLANK
-from victoryline.lib.http.views import has_etag
+from victoryline.lib.http.views import not_modified
 
 REQUEST_ID = "5f0c6f5f4d0a4e0c9d3b6a1f2e7c8b90"
 LIMITS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
@@ -40,7 +40,7 @@ HEADERS: dict[str, tuple[str, str, Any]] = {
     "Cache-Control": ("string", "How long the answer may be cached.", "private, max-age=2"),
     "Last-Modified": ("string", "Time of the last change of the data.", "Sat, 22 Nov 2025 15:23:47 GMT"),
     "X-Data-Age-Seconds": ("integer", "Seconds since the source was read.", 42),
-    "X-Data-State": ("string", "fresh, aging, stale, frozen, paused, final or unknown.", "stale"),
+    "X-Data-State": ("string", "fresh, aging, partial, stale, frozen, paused, final or unknown.", "stale"),
 }
 DETAILS = {
     400: "`limit` can't be used: Ensure this value is less than or equal to 100.",
@@ -263,10 +263,11 @@ _being_made = threading.Lock()
 def schema(request: HttpRequest) -> HttpResponse:
     found = document()
     headers = {"Cache-Control": "max-age=300", "Vary": "Accept-Encoding"}
-    if known := has_etag(request, found.etag):
-        return HttpResponse(status=304, headers={**headers, "ETag": known})
+    headers["ETag"] = found.etag
+    if unchanged := not_modified(request, headers):
+        return unchanged
     if not accepts_gzip(request):
-        return HttpResponse(found.text, content_type="application/json", headers={**headers, "ETag": found.etag})
+        return HttpResponse(found.text, content_type="application/json", headers=headers)
     headers |= {"ETag": found.etag[:-1] + GZIP_ETAG, "Content-Encoding": "gzip"}
     return HttpResponse(found.compressed, content_type="application/json", headers=headers)
 
@@ -277,20 +278,20 @@ def docs(request: HttpRequest) -> HttpResponse:
     return render(request, "api_docs.html")
 
 
-class Document(NamedTuple):
+class RenderedSchema(NamedTuple):
     text: bytes
     compressed: bytes
     etag: str
 
 
-def document() -> Document:
+def document() -> RenderedSchema:
     """Built once per process, by one thread at a time: drf-spectacular keeps state that all threads share."""
     with _being_made:
         return _document()
 
 
 @cache
-def _document() -> Document:
+def _document() -> RenderedSchema:
     described = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(described)
-    return Document(rendered, gzipped(rendered, BEST), f'"{hashlib.sha256(rendered).hexdigest()[:32]}"')
+    return RenderedSchema(rendered, gzipped(rendered, BEST), f'"{hashlib.sha256(rendered).hexdigest()[:32]}"')

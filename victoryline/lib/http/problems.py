@@ -185,21 +185,40 @@ class DatabaseAway(ApiProblem):
         )
 
 
+class Problem(BaseModel):
+    """RFC 9457. Further members depend on the type: `retry_after`, `parameter`, `invalid`, `limit`, `tier`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(
+        description="Identifies the kind of problem; the page at this address explains it.",
+        examples=["/problems/not-found"],
+    )
+    title: str
+    status: int
+    code: str = Field(description="The kind as a short code, for programs.", examples=["not-found"])
+    detail: str = Field(description="The cause of this error.")
+    what_to_do: str = Field(description="Advice for problems of this kind.")
+    instance: str = Field(description="The path of the request.")
+    request_id: str = Field(description="The id of the request in our logs, for support.")
+
+
 def document(
     request: HttpRequest, status: int, detail: str, *, kind: str = "", extensions: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     code = kind or of_status(status)
-    return {
-        "type": f"/problems/{code}",
-        "title": KINDS[code].title,
-        "status": status,
-        "code": code,
-        "detail": detail,
-        "what_to_do": KINDS[code].advice,
-        "instance": request.path,
-        "request_id": getattr(request, "request_id", ""),
+    problem = Problem(
+        type=f"/problems/{code}",
+        title=KINDS[code].title,
+        status=status,
+        code=code,
+        detail=detail,
+        what_to_do=KINDS[code].advice,
+        instance=request.path,
+        request_id=getattr(request, "request_id", ""),
         **(extensions or {}),
-    }
+    )
+    return problem.model_dump()
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -247,24 +266,6 @@ def _sentence(problem: exceptions.APIException, request: HttpRequest) -> str:
             sent = printable(request.META.get("CONTENT_TYPE", ""), 100)
             return f"The body is {sent or 'of no named type'}; only application/json is accepted."
     return str(problem.detail)
-
-
-class Problem(BaseModel):
-    """RFC 9457. Further members depend on the type: `retry_after`, `parameter`, `invalid`, `limit`, `tier`."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str = Field(
-        description="Identifies the kind of problem; the page at this address explains it.",
-        examples=["/problems/not-found"],
-    )
-    title: str
-    status: int
-    code: str = Field(description="The kind as a short code, for programs.", examples=["not-found"])
-    detail: str = Field(description="The cause of this error.")
-    what_to_do: str = Field(description="Advice for problems of this kind.")
-    instance: str = Field(description="The path of the request.")
-    request_id: str = Field(description="The id of the request in our logs, for support.")
 
 
 def problem_responses(*codes: int) -> dict[tuple[int, str], OpenApiResponse]:

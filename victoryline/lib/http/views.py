@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 
 from cachetools import LRUCache
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
 from rest_framework import serializers
-from rest_framework.exceptions import AuthenticationFailed, NotFound
+from rest_framework.exceptions import APIException, AuthenticationFailed, NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -22,6 +23,8 @@ from victoryline.lib import availability
 from victoryline.lib.http.compression import GZIP_ETAG
 from victoryline.lib.http.problems import NO_SUCH_ADDRESS, BadParameter, DatabaseAway
 from victoryline.lib.http.renderers import OrjsonRenderer
+
+MakeBody = Callable[[], dict[str, Any] | bytes]
 
 RENDERER = OrjsonRenderer()
 MAX_CHECKED_QUERIES, MAX_CHECKED_LENGTH = 2_000, 300
@@ -63,8 +66,8 @@ class ApiView(APIView):
     """`required_scope`: the scope that the client's key must have (empty: any key); the permission class reads it.
 
     `needs_database`: requests are refused at once while the database is known to be unreachable. `costs_quota`: False
-    for requests that do not count against the rate limit, up to a high limit. A view may have `is_unchanged(request)`,
-    a cheap check whether the client already has the current answer; such requests do not count either.
+    for requests that do not count against the rate limit, up to a high limit. Nor do requests whose answer the client
+    already has, at views that can find that out (ConditionalView).
     """
 
     required_scope = "read"
@@ -119,7 +122,51 @@ class ApiView(APIView):
         return finished
 
 
-def has_etag(request: HttpRequest | Request, etag: str) -> str:
+class ConditionalView(ApiView):
+    """A read with an ETag. Subclasses return headers and a function that makes the body from `prepare`.
+
+    The body is made only if it is sent, and the whole answer at most once per request.
+    """
+
+    needs_database = False
+    _prepared: tuple[dict[str, str], MakeBody] | None = None
+
+    def prepare(self, request: Request) -> tuple[dict[str, str], MakeBody]:
+        raise NotImplementedError
+
+    def is_unchanged(self, request: Request) -> bool:
+        """Returns whether the client has the current answer; called before the request is counted."""
+        try:
+            return "If-None-Match" in request.headers and bool(has_etag(request, self._prepare(request)[0].get("ETag")))
+        except APIException:
+            return False  # the view raises it again, and the request counts
+
+    def get(self, request: Request, **_: Any) -> HttpResponseBase:
+        headers, make_body = self._prepare(request)
+        if unchanged := not_modified(request, headers):  # the most frequent answer, without a renderer
+            return unchanged
+        body = make_body()
+        if isinstance(body, bytes):
+            return HttpResponse(body, headers=headers, content_type="application/json")
+        return Response(body, headers=headers)
+
+    def _prepare(self, request: Request) -> tuple[dict[str, str], MakeBody]:
+        if self._prepared is None:
+            self._prepared = self.prepare(request)
+        return self._prepared
+
+
+def not_modified(request: HttpRequest | Request, headers: Mapping[str, str]) -> HttpResponse | None:
+    """Returns a 304 with these headers if the client has the version that their ETag names, else None."""
+    known = has_etag(request, headers.get("ETag"))
+    if not known:
+        return None
+    response = HttpResponse(status=304, headers={**headers, "ETag": known})
+    del response.headers["Content-Type"]
+    return response
+
+
+def has_etag(request: HttpRequest | Request, etag: str | None) -> str:
     """Returns the form in which If-None-Match names `etag`: plain or of the compressed body; empty if it does not.
 
     The comparison is weak, as RFC 9110 requires.
