@@ -51,7 +51,7 @@ def _lines(trial: Trial) -> Iterator[str]:
         yield from (f"  {one.path}: {one.value}" for one in trial.unknown)
     if trial.broken_parts:
         yield "Broken parts, left out:"
-        yield from (f"  {one['path']}: {one['expected']} ({one['count']} times)" for one in trial.broken_parts)
+        yield from (f"  {one['path']}: {one['expected']}, {one['count']}x" for one in trial.broken_parts)
 
 
 def _match(payload: Payload) -> Iterator[str]:
