@@ -13,7 +13,18 @@ from datetime import date
 from typing import Any
 
 from scraping.errors import LayoutChanged
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, MatchState, Payload, Phase, Sport, Status
+from scraping.payloads import (
+    DiscoveredMatch,
+    Event,
+    Figures,
+    Integrity,
+    Lineups,
+    MatchState,
+    Payload,
+    Phase,
+    Sport,
+    Status,
+)
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sources.layout import Layout
 from scraping.sources.parsing import has_play, parses, starting_on
@@ -69,6 +80,10 @@ class Adapter:
     def parse(self, reading: Reading) -> Payload:
         """Returns the payload. Raises LayoutChanged, SchemaBreak, PayloadRejected or Challenged."""
         raise NotImplementedError
+
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        """Returns the events of a response that lists them, also where the reading has nothing else of the match."""
+        return self.parse(reading).events
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         """Returns the request for the events before those in `reading`; None where there are none.

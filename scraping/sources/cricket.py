@@ -210,7 +210,7 @@ def with_unnamed_wickets(events: Iterable[Event], fallen: Fallen = NONE_FALLEN, 
 def _all_wickets(named: Event, count: int, fallen: Fallen) -> list[Event]:
     """Returns the wickets of a ball in their order. `count`: how many fell by the scores, 0 where it is unknown."""
     last, innings, player = named.detail.get("wicket"), named.innings, named.detail.get("player")
-    if not isinstance(last, int) or innings is None:
+    if not isinstance(last, int) or last > ALL_OUT or innings is None:
         return [named]
     first = max(last - max(count, 1) + 1, 1)
     by_name = {number: fallen[innings, number][0] for number in range(1, last + 1) if (innings, number) in fallen}

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Event, Figures, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
@@ -101,6 +101,12 @@ class CrexAdapter(Adapter):
             payload_schema=schemas.DOM,
             is_partial_state=True,
         )
+
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        items = ball_feed.items_of(reading)
+        if items is None:
+            raise SchemaBreak("the ball feed gave no list", url=reading.ref.url)
+        return ball_feed.events_of(items)
 
     def needed_page(self, reading: Reading) -> str:
         """Returns the tab of the match's details where play has begun and the page lacks the toss.

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from scraping.errors import LayoutChanged, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Event, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import plays, site, summary
@@ -84,6 +84,12 @@ class EspnAdapter(Adapter):
             has_events=bool(pages),
             events_are_complete=plays.are_all(pages) and not is_one_innings,
         )
+
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        pages = _pages(reading)
+        if not pages:
+            raise SchemaBreak("the plays endpoint gave no response", url=reading.ref.url)
+        return plays.events_of([play for page in pages for play in page.items])
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         """Returns the previous page, or the list of the previous innings where this list begins with a later one."""

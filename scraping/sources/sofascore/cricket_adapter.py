@@ -63,6 +63,10 @@ class SofascoreCricketAdapter(SofascoreSite):
             also_expected=1,
         )
 
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        rows = site.required(reading, "incidents", list[Delivery], schemas.INCIDENTS)
+        return deliveries.events_of(deliveries.balls_of(deliveries.balls_in(rows)))
+
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         first = listing.tournaments_path(self.sport, day, 1)
         return listing.plan(base_url, self.sport, (listing.TOURNAMENTS, first))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
+from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import Status
 from scraping.sources import parsing
 from scraping.sources.base import Document, Reading, RefInfo
@@ -20,10 +18,8 @@ from stadium.sites.crex.details import fixtures
 from stadium.sites.crex.listing import names
 from tests.scraping.sources import builders as build
 from tests.scraping.sources.crex_site import CrexSite
-from tests.scraping.sources.test_never_crashes import spoilt
 
 ADAPTER = CrexAdapter()
-FEWER = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = {"p": [{"f_key": "A1", "n": "Ada Reed"}, {"f_key": "B1", "n": "Bo Finch"}], "t": [], "s": []}
 MAPPING = "https://names.test/mapping/getHomeMapDatascorecard"
 XI = "/".join("-".join(f"{side}{number}.12.{number % 4}.0.0.0" for number in range(1, 12)) for side in "AB")
@@ -291,36 +287,6 @@ class TestFixtures:
     def test_of_another_shape_break_with_the_path(self) -> None:
         with pytest.raises(SchemaBreak, match=re.escape("crex.list.v1: c (")):
             self.parse([self.item("1AA", c="no key")])
-
-
-@pytest.mark.requirement("ZT-5")
-class TestAnyResponse:
-    """Any response becomes a value or one of our own errors."""
-
-    @FEWER
-    @given(answer=spoilt(CARD))
-    def test_in_place_of_a_scorecard(self, answer: Any) -> None:
-        with suppress(ScrapingError):
-            ADAPTER.parse_figures(reading("scorecard", answer))
-
-    @FEWER
-    @given(answer=spoilt(SQUADS))
-    def test_in_place_of_squads(self, answer: Any) -> None:
-        with suppress(ScrapingError):
-            ADAPTER.parse_lineups(reading("squads", answer))
-
-    @FEWER
-    @given(answer=spoilt([TestFixtures().item("1AA"), TestFixtures().item("2BB")]))
-    def test_in_place_of_fixtures(self, answer: Any) -> None:
-        with suppress(ScrapingError):
-            TestFixtures().parse(answer)
-
-    @FEWER
-    @given(answer=spoilt(CARD), live=spoilt(build.live(h="2", fo="TEST")))
-    def test_in_place_of_a_scorecard_at_a_poll(self, answer: Any, live: Any) -> None:
-        documents = (build.document("live", live), build.document("scorecard", answer), build.page(name="static_page"))
-        with suppress(ScrapingError):
-            ADAPTER.parse(build.reading(build.CREX, *documents))
 
 
 class TestAgainstTheStadium:
