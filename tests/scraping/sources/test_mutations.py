@@ -104,7 +104,7 @@ class Fuzzed:
         adapter, request = self.adapter, Request(self.name, reading.ref.url, "POST", b'{"lastDocId": 5}')
         yield lambda: adapter.older_events(reading, request)
         yield lambda: adapter.follow_up(reading, self.base_url)
-        yield lambda: adapter.needs_page(reading)
+        yield lambda: adapter.needed_page(reading)
         yield lambda: adapter.parse_events(reading)
 
 
