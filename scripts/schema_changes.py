@@ -5,12 +5,14 @@ Breaking: a request that was valid is refused, or a field of a response that cli
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 Node = dict[str, Any]
 METHODS = ("get", "put", "post", "delete", "patch", "head", "options", "trace")
+SEVERAL_OF = re.compile(r"\^\(([\w|-]+)\)\(,\(\1\)\)\*\$")  # the pattern of a parameter with several values
 
 
 @dataclass(frozen=True, order=True)
@@ -162,6 +164,7 @@ def _schema(
 
 
 def _values(where: str, was: Node, now: Node, *, is_sent: bool) -> Iterator[Change]:
+    was, now = _with_several(was, now)
     for keyword in ("type", "format", "pattern"):
         if was.get(keyword) != now.get(keyword):
             is_breaking = keyword == "type" or (is_sent and keyword in now)
@@ -175,6 +178,17 @@ def _values(where: str, was: Node, now: Node, *, is_sent: bool) -> Iterator[Chan
         )
     if is_sent:
         yield from _bounds(where, was, now)
+
+
+def _with_several(was: Node, now: Node) -> tuple[Node, Node]:
+    """Returns both with the names of their patterns as values, if both are patterns of several names."""
+    before, after = SEVERAL_OF.fullmatch(was.get("pattern", "")), SEVERAL_OF.fullmatch(now.get("pattern", ""))
+    if before is None or after is None:
+        return was, now
+    return (
+        {**was, "pattern": None, "enum": before[1].split("|")},
+        {**now, "pattern": None, "enum": after[1].split("|")},
+    )
 
 
 def _enum_values(schema: Node) -> set[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db.models import Q
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -20,11 +21,14 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
 
 def act(client: Client, table: str, action: str, *rows: Any) -> str:
-    """Runs an action on rows of a list; returns the messages of the page."""
+    """Runs an action on rows of a list; returns the messages of the page. Its audit entries are complete."""
     url = reverse(f"admin:{table}_changelist")
-    return client.post(
-        url, {"action": action, "_selected_action": [row.pk for row in rows]}, follow=True
-    ).content.decode()
+    page = client.post(url, {"action": action, "_selected_action": [row.pk for row in rows]}, follow=True)
+    nameless = list(
+        AuditEntry.objects.filter(Q(actor="") | Q(trigger_condition="")).values_list("action_type", flat=True)
+    )
+    assert not nameless, "the signal of the action carries no actor or no reason, or AUDITED no default for it"
+    return page.content.decode()
 
 
 @pytest.mark.requirement("BX-11")

@@ -21,6 +21,7 @@ BEFORE: dict[str, Any] = {
                 "parameters": [
                     {"in": "query", "name": "limit", "schema": {"type": "integer", "maximum": 100}},
                     {"in": "query", "name": "kind", "schema": {"type": "string", "enum": ["a", "b"]}},
+                    {"in": "query", "name": "show", "schema": {"type": "string", "pattern": "^(x|y)(,(x|y))*$"}},
                 ],
                 "responses": {
                     "200": {
@@ -77,6 +78,8 @@ BREAKING: dict[str, Move] = {
     "is required now": lambda new: get(new)["parameters"][0].update(required=True),
     "maximum was 100, is 50": lambda new: get(new)["parameters"][0]["schema"].update(maximum=50),
     "no longer among its values: b": lambda new: get(new)["parameters"][1]["schema"].update(enum=["a"]),
+    "no longer among its values: y": lambda new: get(new)["parameters"][2]["schema"].update(pattern="^(x)(,(x))*$"),
+    "pattern was": lambda new: get(new)["parameters"][2]["schema"].update(pattern="^(x|y)$"),
     "the header ETag is gone": lambda new: get(new)["responses"]["200"].update(headers={}),
     "this response is gone": lambda new: get(new).update(responses={}),
     "application/json is gone": lambda new: get(new)["responses"]["200"].update(content={}),
@@ -96,6 +99,7 @@ HARMLESS: dict[str, Move] = {
     "security was": lambda new: get(new).update(security=[{"bearer": []}]),
     "maximum was 100, is 200": lambda new: get(new)["parameters"][0]["schema"].update(maximum=200),
     "new among its values: c": lambda new: get(new)["parameters"][1]["schema"].update(enum=["a", "b", "c"]),
+    "new among its values: z": lambda new: get(new)["parameters"][2]["schema"].update(pattern="^(x|y|z)(,(x|y|z))*$"),
     "a new response": lambda new: get(new)["responses"].update({"304": {}}),
     "a new header Link": lambda new: get(new)["responses"]["200"]["headers"].update(Link={}),
     "a new field": lambda new: thing(new)["properties"].update(name={"type": "string"}),

@@ -55,6 +55,10 @@ class TestEveryClass:
         raised = {kind.error_class for kind in exception_classes()} | {ErrorClass.BUG}  # any other exception
         assert raised == set(ErrorClass), "a class without an exception in scraping/errors.py"
 
+    def test_has_exceptions_with_a_code_of_their_own(self) -> None:
+        unnamed = [kind.__name__ for kind in exception_classes() if kind.error_code == ScrapingError.error_code]
+        assert not unnamed, "set error_code in scraping/errors.py: error rows and metrics would count them as bugs"
+
     def test_has_its_exceptions_in_the_tree_of_the_docstring(self) -> None:
         named = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
         assert sorted(named) == sorted(kind.__name__ for kind in exception_classes()), "docstring of scraping/errors.py"
@@ -90,6 +94,17 @@ class TestEveryClass:
         limited = {one for one, rule in ERROR_RULES.items() if rule.is_charged}
         rows = documented("operations.md", "| error class | attempts |\n")
         assert set(rows) == limited, "docs/operations.md, table of attempts by error class"
+
+    @pytest.mark.parametrize("error_class", [one for one, rule in ERROR_RULES.items() if rule.is_charged])
+    def test_has_the_documented_number_of_attempts(self, error_class: ErrorClass) -> None:
+        text = (Path(settings.BASE_DIR) / "docs/operations.md").read_text(encoding="utf-8")
+        row = re.search(
+            rf"^\| .*`{error_class.value}`.* \| (.+) \|$", text.partition("| error class | attempts |")[2], re.MULTILINE
+        )
+        attempts = ERROR_RULES[error_class].attempts
+        expected = "1 + `RETRY_MAX_ATTEMPTS`" if attempts is None else str(attempts)
+        assert row is not None
+        assert row[1].partition(",")[0] == expected, "docs/operations.md, table of attempts by error class"
 
 
 def test_alerts_of_an_error_class_give_its_advice() -> None:
