@@ -259,6 +259,7 @@ class Lineups(Parsed):
 
     kickoff: AwareDatetime | None = None
     lineups: tuple[Lineup, ...] = ()
+    toss: Toss | None = None  # where the same page shows it
 
 
 class Figures(Parsed):

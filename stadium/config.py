@@ -11,6 +11,7 @@ from stadium.endpoints import Site
 from stadium.matches.clock import MAX_PACE
 from stadium.matches.distortion import Distortion
 from stadium.matches.programme_parser import FOOTBALL_SITES, PROGRAMME_FORMATS, ReplayOptions, parse_slots
+from stadium.shapes import SHAPES, checked
 
 CRICKET_SITES = tuple(site for site in get_args(Site) if site not in FOOTBALL_SITES)
 
@@ -30,6 +31,7 @@ class StadiumConfig:
     browser_only: tuple[str, ...] = ()  # sites that accept only requests of a browser
     tls: Path | None = None
     distortions: tuple[tuple[str, Distortion], ...] = ()
+    shapes: tuple[tuple[str, tuple[str, ...]], ...] = ()  # by site
 
     @property
     def replay(self) -> ReplayOptions:
@@ -57,6 +59,9 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
 def _add_programme_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--programme", help=PROGRAMME_FORMATS)
     parser.add_argument("--pace", "--speed", dest="pace", type=float, help="simulated seconds a second; 0 freezes play")
+    parser.add_argument("--shape", action="append", metavar="SITE:NAME,NAME", help="; ".join(
+        f"{name}: {shape.effect} ({', '.join(shape.sites)})" for name, shape in SHAPES.items()
+    ))  # fmt: skip
     parser.add_argument("--seed", type=int, help="the same seed generates the same matches")
 
 
@@ -76,12 +81,22 @@ def config_from(options: argparse.Namespace) -> StadiumConfig:
         given["sites"] = _parse_sites("--sites", given["sites"], CRICKET_SITES)
     if "browser_only" in given:
         given["browser_only"] = _parse_sites("--browser-only", given["browser_only"], get_args(Site))
+    if "shape" in given:
+        given["shapes"] = _parse_shapes(given.pop("shape"))
     config = StadiumConfig(**given)
     if not 0 <= config.pace <= MAX_PACE:
         raise ValueError(f"--pace (or --speed) must be between 0 and {MAX_PACE:g}")
     if not config.programme.startswith("replay:"):
         parse_slots(config.programme)
     return config
+
+
+def _parse_shapes(texts: list[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        site, _, names = text.partition(":")
+        found[site] = checked(site, (*found.get(site, ()), *filter(None, names.split(","))))
+    return tuple(found.items())
 
 
 def _parse_sites(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from stadium.endpoints import Site
 from stadium.faults import FaultSpec
 from stadium.matches.clock import StadiumClock
 from stadium.matches.distortion import UNDISTORTED, Distortion
+from stadium.shapes import SHAPES
 from stadium.validation import StrictModel, first_error
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -30,6 +31,8 @@ def add_routes(app: web.Application) -> None:
     app.router.add_post("/control/browser_only", set_browser_only)
     app.router.add_post("/control/distortions", set_distortion)
     app.router.add_get("/control/distortions", show_distortions)
+    app.router.add_post("/control/shapes", set_shapes)
+    app.router.add_get("/control/shapes", show_shapes)
     app.router.add_post("/control/faults", add_fault)
     app.router.add_get("/control/faults", list_faults)
     app.router.add_delete("/control/faults", clear_faults)
@@ -83,6 +86,13 @@ class SiteDistortion(Distortion):
     """Fields that are not given keep their value; the first site of a match only applies the delay."""
 
     site: Site
+
+
+class SiteShapes(StrictModel):
+    """The shapes of a site, in place of those that it had."""
+
+    site: Site
+    shapes: list[str]
 
 
 async def set_pace(request: web.Request) -> web.Response:
@@ -143,6 +153,20 @@ async def show_distortions(request: web.Request) -> web.Response:
     return web.json_response({site: distortion.model_dump(by_alias=True) for site, distortion in distortions.items()})
 
 
+async def set_shapes(request: web.Request) -> web.Response:
+    change, simulation = await _body(request, SiteShapes), request.app[STADIUM].simulation
+    try:
+        simulation.set_shapes({**simulation.programme.shapes, change.site: tuple(change.shapes)})
+    except ValueError as error:
+        raise _bad(str(error)) from error
+    return web.json_response({"site": change.site, "shapes": simulation.programme.shapes.get(change.site, ())})
+
+
+async def show_shapes(request: web.Request) -> web.Response:
+    table = {name: {"effect": shape.effect, "sites": shape.sites} for name, shape in SHAPES.items()}
+    return web.json_response({"active": request.app[STADIUM].simulation.programme.shapes, "shapes": table})
+
+
 async def add_fault(request: web.Request) -> web.Response:
     stadium = request.app[STADIUM]
     wall = stadium.simulation.clock.wall()
@@ -176,7 +200,7 @@ async def show_latest(request: web.Request) -> web.Response:
 
 
 async def reset(request: web.Request) -> web.Response:
-    """Resets counters, faults, policies, accepted clients and distortions. Clock and matches continue."""
+    """Resets counters, faults, policies, accepted clients, distortions and shapes. Clock and matches continue."""
     stadium = request.app[STADIUM]
     removed = stadium.faults.clear()
     stadium.counters.reset()
@@ -184,6 +208,7 @@ async def reset(request: web.Request) -> web.Response:
     stadium.tokens.reset()
     stadium.browser_only = set(stadium.simulation.config.browser_only)
     stadium.simulation.reset_distortions()
+    stadium.simulation.set_shapes(dict(stadium.simulation.config.shapes))
     return web.json_response({"removed": removed})
 
 

@@ -18,10 +18,9 @@ from stadium.football.script import (
     Goal,
     InjuryTime,
     PeriodMark,
-    Postponement,
     ShootoutKick,
-    Stoppage,
     Substitution,
+    Unlisted,
     VarDecision,
 )
 from stadium.football.state import Incident, fold
@@ -133,7 +132,7 @@ def _football(simulation: Simulation, match: Match, index: int) -> dict[str, Any
         },
         "penalties": dict(zip(SIDES, state.penalties, strict=True)) if state.has_shootout else None,
         "current_innings": None,
-        "result": "-".join(str(goals) for goals in state.goals) if state.status == "completed" else None,
+        "result": "-".join(str(goals) for goals in state.goals) if state.status == "completed" and has_begun else None,
         "winner": None if state.winner is None or state.status != "completed" else SIDES[state.winner],
         "events": [_football_event(simulation, match, line) for line in state.incidents],
     }
@@ -141,7 +140,7 @@ def _football(simulation: Simulation, match: Match, index: int) -> dict[str, Any
 
 def _football_event(simulation: Simulation, match: Match, line: Incident) -> dict[str, Any]:
     event = line.event
-    assert not isinstance(event, Stoppage | Postponement)  # the state has no incidents for these
+    assert not isinstance(event, Unlisted)
     fields: dict[str, Any] = {"innings": None, "happened_at": iso(simulation.clock.wall_at(match.starts_at + event.at))}
     if isinstance(event, PeriodMark):
         time, text = event.period.minute, event.period.text

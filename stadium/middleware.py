@@ -9,6 +9,7 @@ from stadium.context import STADIUM, Stadium
 from stadium.endpoints import Endpoint, Handler, endpoint_of, json_object, match_key_in_address
 from stadium.fault_responses import CHALLENGE_BODY, respond
 from stadium.request_counters import RequestRecord
+from stadium.reshaping import reshape
 
 
 @web.middleware
@@ -44,7 +45,7 @@ async def _serve(
                 return _forbidden(endpoint.site)
         if endpoint.needs_token and not stadium.tokens.is_valid(request.headers.get("Authorization", ""), wall):
             return _unauthorized()
-        return await handler(request)
+        return reshape(await handler(request), stadium.simulation.programme.shapes.get(endpoint.site, ()))
 
     if not stadium.faults.faults:
         return await guarded(request)

@@ -189,7 +189,6 @@ def _config_in_effect() -> dict[str, float]:
         "retry_max_attempts": now.retry.max_attempts - 1,  # the setting counts retries
         "retry_base_delay_seconds": now.retry.base_delay_seconds,
         "retry_max_delay_seconds": now.retry.max_delay_seconds,
-        "task_lease_seconds": now.lease_seconds,
         "memory_hard_limit_mb": config.memory_hard_limit_mb,
         "worker_threads": config.worker_threads,
     }

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import F, Prefetch
 
 from scraping.documents.cached_match import CachedMatch
+from scraping.documents.freshness import DataState
 from scraping.models import Match, MatchLifecycle, MatchRef
 from scraping.payloads import Status
 from scraping.policies.ladder import Rung
@@ -18,6 +19,7 @@ MAX_LIVE = 400
 MAX_UPCOMING = 24
 MAX_FINISHED = 24
 HUES = 12
+PARTIAL_TEXT = "Some details could not be read"
 PHASES = {
     "innings_break": "Innings break",
     "extra_time": "Extra time",
@@ -80,7 +82,7 @@ def card(match: Match, now: datetime) -> dict[str, Any]:
         "age_text": age_text(match, fresh.age_seconds),
         "paused_until": as_utc_iso(match.pause_until) if is_paused and match.pause_until else None,
         "state": fresh.state.value,
-        "care": _recovery_text(match),
+        "care": _recovery_text(match) or (PARTIAL_TEXT if fresh.state == DataState.PARTIAL else ""),
         "next_update_in": _tenths(fresh.next_update_in),
         "sequence": match.sequence,
         "scraper_status": match.scraper_status,

@@ -22,6 +22,8 @@ from scraping.browser.processes import OWNER_SWITCH, BrowserResources, browser_p
 from scraping.browser.request_trace import TraceLevel
 from scraping.errors import ResourceLost
 from scraping.policies.timeouts import Timeouts
+from victoryline.configuration import Config
+from victoryline.lib import chromium
 from victoryline.lib.processes import remove_tree, spawn
 
 CLOSE_SECONDS = 3.0
@@ -78,6 +80,25 @@ class BrowserOptions:
         """Whether the browser uses this worker's forward proxy; one on another machine cannot reach it."""
         host = urlsplit(self.cdp_endpoint).hostname if self.uses_cdp and self.cdp_endpoint else ""
         return host in ("", "localhost", "127.0.0.1", "::1")
+
+    @classmethod
+    def of(cls, config: Config, *, owner: str) -> BrowserOptions | None:
+        """Returns the configured options; None where there is no Chromium."""
+        program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir)
+        if program is None:
+            return None
+        return cls(
+            executable=program,
+            owner=owner,
+            headless=config.browser_headless,
+            timeouts=Timeouts(
+                config.page_timeout_seconds, config.navigation_timeout_seconds, config.selector_timeout_seconds
+            ),
+            uses_cdp=config.scraper_use_cdp,
+            cdp_endpoint=config.scraper_cdp_endpoint,
+            has_stealth=config.scraper_stealth,
+            trace=config.source_trace,
+        )
 
     def arguments(self) -> list[str]:
         return [*BASE_ARGUMENTS, *PROXY_ONLY_ARGUMENTS, f"{OWNER_SWITCH}={self.owner}"]

@@ -155,7 +155,7 @@ class RequestPage:
         self._fail(PageCrashed("the page for requests crashed", url=self._session.site.base_url))
 
     def _on_failed(self, request: PageRequest) -> None:
-        """Notes a request that got no connection, perhaps after a redirect: the script in the page is not told why."""
+        """Notes a request that got no connection, perhaps after a redirect: the script in the page cannot see why."""
         if CONNECTION_REFUSED not in (request.failure or "") or len(self._refused) >= MAX_REFUSALS:
             return
         while request.redirected_from is not None:

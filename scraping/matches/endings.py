@@ -8,6 +8,7 @@ operator is alerted. The only writer of `Match.final_checks` and `Match.final_sy
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -40,6 +41,7 @@ AGAIN_AFTER = (timedelta(minutes=5), timedelta(minutes=15), timedelta(minutes=60
 LAST_READS = (Resource.FULL, Resource.FIGURES, Resource.COMMENTARY)
 AT_ONCE = 50
 GOALS = ("goal", "own_goal", "penalty_goal")
+_WITHOUT_PLAY = re.compile(r"\bwalk-?over\b|side retired", re.IGNORECASE)
 READABLE: dict[str, Any] = {"gone_at": None, "is_watched": True, "source__is_enabled": True}
 
 
@@ -60,6 +62,8 @@ def check(match: Match) -> dict[str, bool | None]:
     if match.status != Status.COMPLETED:  # called off: there may be no result and no score
         return {"result": None, "score": None, "figures": None, "events": not has_gaps}
     has_figures = any(_has_figures(ref) for ref in refs)
+    if _WITHOUT_PLAY.search(match.payload.get("result") or "") and not _has_score(match):
+        return {"result": True, "score": None, "figures": None, "events": None}
     return {
         "result": bool(match.payload.get("result")),
         "score": _has_score(match),
@@ -82,6 +86,11 @@ def _has_score(match: Match) -> bool:
 def _has_figures(ref: MatchRef) -> bool:
     adapter = ADAPTERS.get(ref.source.adapter_key)
     return adapter is not None and bool(adapter.figure_schema)
+
+
+def _has_lineups(ref: MatchRef) -> bool:
+    adapter = ADAPTERS.get(ref.source.adapter_key)
+    return adapter is not None and bool(adapter.lineup_schema)
 
 
 def settle_ended_matches(now: datetime) -> int:
@@ -143,6 +152,8 @@ def _open_last_reads(match: Match, refs: Sequence[MatchRef], *, is_first: bool, 
     read_since = set(whole.values_list("ref_id", flat=True)) if is_first else set()
     new = [_task(ref, Resource.FULL, now) for ref in refs if ref.pk not in read_since]
     new += [_task(ref, Resource.FIGURES, now) for ref in refs if _has_figures(ref)]
+    if match.sport == Sport.CRICKET and _has_score(match) and not match.payload.get("toss"):
+        new += [_task(ref, Resource.LINEUPS, now) for ref in refs if _has_lineups(ref)]  # their page may have the toss
     journal.open_tasks(new, now=now)
 
 

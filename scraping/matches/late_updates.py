@@ -12,12 +12,31 @@ from scraping.matches import events, ingest, lifecycle, poll_times, scrapers
 from scraping.matches.events import EventChanges
 from scraping.matches.ingest import Attempt
 from scraping.models import MatchRef, ScrapeTask, TaskState
-from scraping.payloads import Event, Phase, Resource, checksum_of
-from scraping.policies.interval import COMPLETED_SECONDS
+from scraping.payloads import Event, Integrity, Lineups, MatchState, Payload, Phase, Resource, checksum_of
+from scraping.policies.interval import COMPLETED_SECONDS, Pace
 from victoryline.lib.crash import crash_point
 
 # After so many reads without a missing event in this time, the source counts as not having it.
 EMPTY_READS, EMPTY_READS_WITHIN = 5, timedelta(minutes=10)
+
+
+def add_toss(found: Lineups, *, ref_id: int, pace: Pace, attempt: Attempt) -> None:
+    """Writes the toss that a page of the line-ups shows and the polls of this source have not had."""
+    ref = MatchRef.objects.get(pk=ref_id)
+    if found.toss is None or not ref.payload or ref.payload.get("toss") or ref.captured_at is None:
+        return
+    state = MatchState.model_validate({**ref.payload, "toss": found.toss})
+    last = Payload(
+        source=found.source,
+        payload_schema=ref.payload_schema,
+        captured_at=ref.captured_at,  # the rest is as old as it was
+        source_event_id=found.source_event_id,
+        state=state,
+        is_partial_state=True,
+        integrity=Integrity(missing_fields=("events",)),
+    )
+    ingest.apply(last, ref_id=ref_id, pace=pace, attempt=attempt)
+    MatchRef.objects.filter(pk=ref_id).update(integrity=ref.integrity)
 
 
 def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventChanges:

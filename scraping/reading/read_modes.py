@@ -147,9 +147,15 @@ class ReadModes:
         age = self._clock() - record.page_at
         if is_spent or age < max_age:
             reading = await self.direct(target, record)
-            if is_spent or age < NEEDED_PAGE_SECONDS or not target.adapter.needs_page(reading):
-                return reading
-        page_request = Request(PAGE, target.ref.url, headers={"accept": PAGE_TYPES})
+            needed = "" if is_spent or age < NEEDED_PAGE_SECONDS else target.adapter.needed_page(reading)
+            return await self._with_page(target, record, needed) if needed else reading
+        reading = await self._with_page(target, record, target.ref.url)
+        needed = target.adapter.needed_page(reading)
+        return await self._with_page(target, record, needed) if needed else reading
+
+    async def _with_page(self, target: Target, record: VisitRecord, url: str) -> Reading:
+        """Requests every endpoint and a page of the match, which replaces the cached one."""
+        page_request = Request(PAGE, url, headers={"accept": PAGE_TYPES})
         reading = await self.ask(target, (*record.requests.values(), page_request), has_page=record.page is not None)
         page = reading.document(PAGE) or record.page
         if page is None:

@@ -13,7 +13,18 @@ from datetime import date
 from typing import Any
 
 from scraping.errors import LayoutChanged
-from scraping.payloads import DiscoveredMatch, Figures, Integrity, Lineups, MatchState, Payload, Phase, Sport, Status
+from scraping.payloads import (
+    DiscoveredMatch,
+    Event,
+    Figures,
+    Integrity,
+    Lineups,
+    MatchState,
+    Payload,
+    Phase,
+    Sport,
+    Status,
+)
 from scraping.readings import Document, Endpoint, Reading, ReadMode, RefInfo, Request
 from scraping.sources.layout import Layout
 from scraping.sources.parsing import has_play, parses, starting_on
@@ -70,6 +81,10 @@ class Adapter:
         """Returns the payload. Raises LayoutChanged, SchemaBreak, PayloadRejected or Challenged."""
         raise NotImplementedError
 
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        """Returns the events of a response that lists them, also where the reading has nothing else of the match."""
+        return self.parse(reading).events
+
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         """Returns the request for the events before those in `reading`; None where there are none.
 
@@ -89,9 +104,9 @@ class Adapter:
         """Returns the requests that depend on a response, such as its number of pages; same names replace the first."""
         return ()
 
-    def needs_page(self, reading: Reading) -> bool:
-        """Returns whether the cached page lacks facts that the page has by now; it is then fetched again at once."""
-        return False
+    def needed_page(self, reading: Reading) -> str:
+        """Returns the address of a page with facts that the cached one lacks; it is fetched at once and replaces it."""
+        return ""
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Returns the requests that need no token. `parse` makes a partial state of their responses."""

@@ -46,6 +46,7 @@ _DECIDED = re.compile(
 )
 _WON = re.compile(r"\bwon\b|\bbeat\b", re.IGNORECASE)
 _TIED = re.compile(r"\btied?\b", re.IGNORECASE)
+_SETS_OF_FIVE = re.compile(r"\bhundred\b|\b100[ -]?balls?\b|\b100b\b", re.IGNORECASE | re.ASCII)
 _TOSS = re.compile(r"\btoss\b|elected to|chose to", re.IGNORECASE)
 _TOSS_WON = re.compile(
     r"\W*(?P<winner>.{1,120}?)[ ,]+(?:(?:have |has )?won the toss(?:.{0,20}?\b(?P<chose>bat|bowl|field))?"
@@ -121,10 +122,15 @@ def toss_in(sentence: str, teams: Iterable[Team] = ()) -> Toss | None:
     return Toss(winner=winner, decision="" if not decision else "bat" if decision == "bat" else "field")
 
 
-def overs_text(overs: float) -> str:
+def balls_per_over(*texts: str | None) -> int:
+    """Returns five for The Hundred, which the format, the competition or the series names; else six."""
+    return 5 if any(_SETS_OF_FIVE.search(text) for text in texts if text) else 6
+
+
+def overs_text(overs: float, per_over: int = 6) -> str:
     """Formats 14.4 (14 overs and 4 balls) and 50; 19.6 is twenty overs."""
     done, balls = divmod(round(overs * 10), 10)
-    return f"{done + balls // 6}.{balls % 6}"
+    return f"{done + balls // per_over}.{balls % per_over}"
 
 
 def ball_event(
@@ -184,10 +190,10 @@ def last_event_of(events: Iterable[Event]) -> LastEvent | None:
     return newest.as_last_event() if newest is not None else None
 
 
-def with_unnamed_wickets(events: Iterable[Event], fallen: Fallen = NONE_FALLEN) -> list[Event]:
+def with_unnamed_wickets(events: Iterable[Event], fallen: Fallen = NONE_FALLEN, per_over: int = 6) -> list[Event]:
     """Adds the other wickets of a ball, and numbers all of them.
 
-    `events` are oldest first, a dismissal after its ball.
+    `events` are oldest first, a dismissal after its ball. `per_over`: legal balls.
     """
     found: list[Event] = []
     ball = before = None
@@ -195,7 +201,7 @@ def with_unnamed_wickets(events: Iterable[Event], fallen: Fallen = NONE_FALLEN) 
         if event.slot.startswith("b:"):
             before, ball = ball, event
         if event.kind == "dismissal" and ball is not None and event.id == f"{ball.id}:w":
-            found += _all_wickets(event, _wickets_of_ball(ball, before), fallen)
+            found += _all_wickets(event, _wickets_of_ball(ball, before, per_over), fallen)
         else:
             found.append(event)
     return found
@@ -204,7 +210,7 @@ def with_unnamed_wickets(events: Iterable[Event], fallen: Fallen = NONE_FALLEN) 
 def _all_wickets(named: Event, count: int, fallen: Fallen) -> list[Event]:
     """Returns the wickets of a ball in their order. `count`: how many fell by the scores, 0 where it is unknown."""
     last, innings, player = named.detail.get("wicket"), named.innings, named.detail.get("player")
-    if not isinstance(last, int) or innings is None:
+    if not isinstance(last, int) or last > ALL_OUT or innings is None:
         return [named]
     first = max(last - max(count, 1) + 1, 1)
     by_name = {number: fallen[innings, number][0] for number in range(1, last + 1) if (innings, number) in fallen}
@@ -235,24 +241,24 @@ def _another(named: Event, innings: int, number: int, place: int, fallen: Fallen
     return named.model_copy(update=update)
 
 
-def _wickets_of_ball(ball: Event, before: Event | None) -> int:
+def _wickets_of_ball(ball: Event, before: Event | None, per_over: int) -> int:
     """Returns the number of wickets of the ball by the scores; 0 where it is unknown."""
     now = _wickets_after(ball)
     if now is None:
         return 0
     if ball.ordinal is not None and ball.ordinal == event_keys.position(ball.innings or 0, 0, 1):
         return now
-    then = _wickets_after(before) if before is not None and _follows(ball, before) else None
+    then = _wickets_after(before) if before is not None and _follows(ball, before, per_over) else None
     return 0 if then is None else now - then
 
 
-def _follows(ball: Event, before: Event) -> bool:
-    """Returns whether `ball` follows `before` directly; across overs only after the sixth legal ball."""
+def _follows(ball: Event, before: Event, per_over: int) -> bool:
+    """Returns whether `ball` follows `before` directly; across overs only after the last legal ball."""
     if ball.ordinal is None or before.ordinal is None or ball.innings != before.innings:
         return False
     if ball.ordinal == before.ordinal + 1:
         return True
-    is_last = (before.over or "").endswith(".6") and before.kind not in ("wide", "no_ball")
+    is_last = (before.over or "").endswith(f".{per_over}") and before.kind not in ("wide", "no_ball")
     return is_last and ball.ordinal in event_keys.successors(before.ordinal)
 
 

@@ -130,6 +130,8 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
     finishing = journal.finishing(claim, now=now, to_state=state, reason=refusal)
     with left_out.evidence_stored(now=now), finishing:
         stored = lineups.store(found, ref_id=ref.pk, now=now)
+        attempt = ingest.Attempt(claim.worker_id, found.captured_at, had_failures=False, now=now, is_replayed=True)
+        late_updates.add_toss(found, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
         left_out.report()
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     if stored.refusal:

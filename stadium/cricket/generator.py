@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from stadium.cricket.innings import Innings
@@ -31,9 +31,12 @@ class Rules:
     rain_chance: float = 0.25
     abandon_chance: float = 0.15  # of the matches with rain
     run_weights: tuple[int, ...] = (34, 37, 8, 1, 13, 0, 7)  # for 0..6 off the bat
+    balls_per_over: int = 6
 
     @property
     def format(self) -> str:
+        if self.balls_per_over == 5:
+            return "The Hundred"
         return "ODI" if self.overs == 50 else f"T{self.overs}"
 
     @property
@@ -43,6 +46,7 @@ class Rules:
 
 T20 = Rules(20, 0.055)
 T10 = Rules(10, 0.075, run_weights=(28, 33, 8, 1, 17, 0, 13))
+HUNDRED = replace(T20, balls_per_over=5)
 FIFTY = Rules(50, 0.026, rain_chance=0.0, run_weights=(46, 37, 6, 1, 8, 0, 2))
 _KINDS = (1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 4, 5, 6, 7, 7)
 
@@ -67,7 +71,8 @@ class MatchGenerator:
             second = self._innings(1, first.runs + 1)
             if not self.is_abandoned:
                 self._conclude(first, second)
-        return CricketScript(self.teams, self.rules.overs, tuple(self.events), self.rules.format)
+        balls, events = self.rules.balls_per_over, tuple(self.events)
+        return CricketScript(self.teams, self.rules.overs, events, self.rules.format, balls_per_over=balls)
 
     def _plan_rain(self, may_rain: bool) -> int:
         """Returns the delivery before which rain starts, or 0."""
@@ -97,7 +102,7 @@ class MatchGenerator:
 
     def _innings(self, number: int, target: int | None) -> Innings:
         order = self.teams if number == 0 else self.teams[::-1]
-        innings = Innings(number, order[0], order[1])
+        innings = Innings(number, order[0], order[1], balls_per_over=self.rules.balls_per_over)
         self._add_notice(0, NoticeKind.INNINGS_START, innings=number)
         quota = {player.key: self.rules.spell for player in innings.bowling.players[5:]}
         bowler: Player | None = None
@@ -108,7 +113,12 @@ class MatchGenerator:
 
     def _is_done(self, innings: Innings, target: int | None) -> bool:
         reached = target is not None and innings.runs >= target
-        return self.is_abandoned or innings.is_all_out or reached or innings.legal_balls >= self.rules.overs * 6
+        return (
+            self.is_abandoned
+            or innings.is_all_out
+            or reached
+            or innings.legal_balls >= self.rules.overs * innings.balls_per_over
+        )
 
     def _next_bowler(self, side: Team, quota: dict[str, int], last: Player | None) -> Player:
         """Chooses among the bowlers with most overs left, so that the last bowler is never the only one available."""
@@ -119,9 +129,9 @@ class MatchGenerator:
         return chosen
 
     def _over(self, innings: Innings, bowler: Player, target: int | None) -> None:
-        over = innings.legal_balls // 6
+        over = innings.legal_balls // innings.balls_per_over
         self.now += self.random.uniform(10, 30)
-        while innings.legal_balls // 6 == over and not self._is_done(innings, target):
+        while innings.legal_balls // innings.balls_per_over == over and not self._is_done(innings, target):
             self._weather()
             if self.is_abandoned:
                 return
@@ -151,14 +161,14 @@ class MatchGenerator:
         striker, partner = innings.crease[innings.striker], innings.crease[1 - innings.striker]
         runs, extra, extra_runs, wicket = self._outcome(innings, striker, bowler)
         self.deliveries += 1
-        over, done = divmod(innings.legal_balls, 6)
+        over, done = divmod(innings.legal_balls, innings.balls_per_over)
         extras = ((extra, extra_runs),) if extra else ()
         wickets = (wicket,) if wicket else ()
         index = 1 if len(innings.overs) <= over else len(innings.overs[-1].balls) + 1
         return Ball(
             round(self.now, 2), innings.number, over, done + 1, self.deliveries,
             striker, partner, bowler, runs, extras, wickets, index,
-            closes_over=done == 5 and extra not in ("wd", "nb"),
+            closes_over=done + 1 == innings.balls_per_over and extra not in ("wd", "nb"),
         )  # fmt: skip
 
     def _outcome(self, innings: Innings, striker: Player, bowler: Player) -> tuple[int, str, int, Wicket | None]:

@@ -138,7 +138,7 @@ def _ball(ball: Ball, innings: Innings) -> dict[str, Any]:
 
 def _wicket(card: WicketCard, innings: Innings) -> dict[str, Any]:
     ball, wicket = card.ball, card.wicket
-    falls = [fall for fall in innings.falls if fall.ball is ball]
+    falls = [fall for fall in innings.falls if fall.ball.delivery == ball.delivery]
     text = f"{wicket.out.name} {' '.join(dismissal_text(ball, wicket)).strip()}"
     return {
         "kind": "wicket", "innings": ball.innings + 1, "over": ball.label, "description": text,

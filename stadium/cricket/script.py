@@ -52,6 +52,7 @@ class NoticeKind(StrEnum):
     STUMPS = "stumps"
     RAIN = "rain"
     RESUME = "resume"
+    POSTPONED = "postponed"
     RESULT = "result"
     ABANDONED = "abandoned"
 

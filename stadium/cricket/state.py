@@ -10,7 +10,15 @@ from stadium.cricket.script import Ball, CricketEvent, CricketScript, Notice, No
 from stadium.matches.teams import Team
 
 PAUSES = frozenset(
-    {NoticeKind.DRINKS, NoticeKind.LUNCH, NoticeKind.TEA, NoticeKind.STUMPS, NoticeKind.RAIN, NoticeKind.INNINGS_BREAK}
+    {
+        NoticeKind.DRINKS,
+        NoticeKind.LUNCH,
+        NoticeKind.TEA,
+        NoticeKind.STUMPS,
+        NoticeKind.RAIN,
+        NoticeKind.INNINGS_BREAK,
+        NoticeKind.POSTPONED,
+    }
 )
 
 

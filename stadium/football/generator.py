@@ -34,14 +34,14 @@ KICKS = 5
 class MatchGenerator:
     """`may_vary`: the match may also be postponed, interrupted, or a knockout match."""
 
-    def __init__(self, random: Random, teams: tuple[Team, Team], *, may_vary: bool = False) -> None:
+    def __init__(self, random: Random, teams: tuple[Team, Team], *, may_vary: bool = False, variant: str = "") -> None:
         self.random, self.teams = random, teams
         self.events: list[FootballEvent] = []
         self.number = 0
         self.on_field = [list(team.players[:11]) for team in teams]
         self.bench = [list(team.players[11:]) for team in teams]
         self.booked: set[int] = set()
-        self.variant = _variant(random) if may_vary else ""
+        self.variant = _variant(random) if may_vary else variant
 
     def run(self) -> FootballScript:
         if self.variant == "postponed":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from stadium.matches.teams import Player, Team
 
@@ -62,7 +63,7 @@ class PeriodMark:
 
 @dataclass(frozen=True, slots=True)
 class Stoppage:
-    """Play is interrupted, or resumes after `seconds`. Lists of incidents do not show it."""
+    """Play is interrupted, or resumes after `seconds`."""
 
     at: float
     seconds: float = 0.0
@@ -77,6 +78,15 @@ class Postponement:
     """The match is not played on its day."""
 
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The match is over by a decision: called off, a walkover for the home side, or awarded with a score."""
+
+    at: float
+    kind: Literal["abandoned", "walkover", "awarded"]
+    goals: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +150,8 @@ class ShootoutKick:
 
 
 Numbered = Goal | Card | Substitution | VarDecision | ShootoutKick
-FootballEvent = PeriodMark | InjuryTime | Stoppage | Postponement | Numbered
+Unlisted = Stoppage | Postponement | Ruling  # lists of incidents do not show them
+FootballEvent = PeriodMark | InjuryTime | Unlisted | Numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +159,10 @@ class FootballScript:
     teams: tuple[Team, Team]  # home, away
     events: tuple[FootballEvent, ...]
     is_knockout: bool = False  # it must have a winner
+
+    @property
+    def has_shootout(self) -> bool:
+        return any(isinstance(event, ShootoutKick) for event in self.events)
 
     @property
     def ends_at(self) -> float:

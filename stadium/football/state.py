@@ -14,8 +14,9 @@ from stadium.football.script import (
     Period,
     PeriodMark,
     Postponement,
+    Ruling,
     ShootoutKick,
-    Stoppage,
+    Unlisted,
     VarDecision,
 )
 
@@ -59,10 +60,13 @@ class FootballState:
     red_cards: list[int] = field(default_factory=lambda: [0, 0])
     injury: dict[int, int] = field(default_factory=dict)
     changed_at: float | None = None
+    ruling: Ruling | None = None
 
     @property
     def goals(self) -> tuple[int, int]:
         """Goals without the shoot-out."""
+        if self.ruling and self.ruling.goals:
+            return self.ruling.goals
         home, away = (sum(goals[side] for goals in self.goals_by_period) for side in (0, 1))
         return home, away
 
@@ -74,6 +78,8 @@ class FootballState:
     @property
     def winner(self) -> int | None:
         """0 for home, 1 for away; None for a draw."""
+        if self.ruling and self.ruling.kind == "walkover":
+            return 0
         decided = self.penalties if self.has_shootout else self.goals
         return None if decided[0] == decided[1] else int(decided[1] > decided[0])
 
@@ -92,7 +98,7 @@ class FootballState:
             self.injury[event.time] = event.length
         elif isinstance(event, VarDecision):
             self._review(event)
-        elif isinstance(event, Stoppage | Postponement):
+        elif isinstance(event, Unlisted):
             self._stop(event)
             return
         in_shootout = isinstance(event, ShootoutKick) or self.period is Period.SHOOTOUT_END
@@ -111,7 +117,11 @@ class FootballState:
             line for line in self.incidents if not (isinstance(line.event, PeriodMark) and line.event.period.is_running)
         ]
 
-    def _stop(self, event: Stoppage | Postponement) -> None:
+    def _stop(self, event: Unlisted) -> None:
+        if isinstance(event, Ruling):
+            self.ruling, is_off = event, event.kind == "abandoned"
+            self.status, self.phase = ("abandoned", "abandoned") if is_off else ("completed", "finished")
+            return
         if isinstance(event, Postponement):
             self.phase = "postponed"
             return

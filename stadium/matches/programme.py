@@ -7,9 +7,10 @@ longer than the longest match of its kind.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import count
 from random import Random
 
 from stadium.cricket.generator import MatchGenerator as CricketGenerator
@@ -28,6 +29,7 @@ from stadium.matches.teams import (
     cricket_team,
     football_team,
 )
+from stadium.shapes import DAY_SECONDS, checked, renamed, shaped
 
 LINGER_SECONDS = 3600.0  # a finished match stays in the lists so long; a recording that is played once stays always
 
@@ -104,6 +106,7 @@ class Programme:
         parsed = parse_programme(text, replay)
         self.slots, self.rejected = parsed.slots, parsed.rejected
         self.distortions = dict(parsed.distortions)
+        self.shapes: dict[str, tuple[str, ...]] = {}  # by site
         self._recorded = {slot.match_number: slot for slot in self.slots if slot.recording}
         self._first_starts: dict[int, float] = {}
         size = max(128, 3 * len(self.slots))
@@ -114,6 +117,12 @@ class Programme:
         self._script = lru_cache(maxsize=len(self.slots))(self._generate_script)  # a first script is used twice
         for slot in self.slots:
             self._first_starts[slot.number] = slot.start(self._script(slot, 0))
+
+    def set_shapes(self, shapes: Mapping[str, tuple[str, ...]]) -> None:
+        """Changes the shapes of all sites; raises a ValueError for one that a site cannot have."""
+        self.shapes = {site: checked(site, names) for site, names in shapes.items() if names}
+        for cache in (self._match, self._version, self._mistake_times):
+            cache.cache_clear()
 
     def match(self, slot: Slot, turn: int, site: str = "", corrected: int = 0) -> Match:
         """Returns the version of `site` with `corrected` mistakes corrected; without a site the undistorted one."""
@@ -160,7 +169,7 @@ class Programme:
         return self.slots[index], turn
 
     def current_turn(self, slot: Slot, simulated: float) -> int:
-        return max(int((simulated - self._first_starts[slot.number]) // slot.period), 0)
+        return max(int((simulated - self._first_starts[slot.number]) // self._period(slot)), 0)
 
     def listed_matches(self, simulated: float) -> list[Match]:
         """Returns running and recently finished matches, and the next one of each slot without a running match."""
@@ -176,29 +185,47 @@ class Programme:
         return [m for m in [*earlier, current, *coming] if simulated < m.ends_at + LINGER_SECONDS]
 
     def _start(self, slot: Slot, turn: int) -> float:
-        return self._first_starts[slot.number] + (turn * slot.period if turn else 0.0)
+        return self._first_starts[slot.number] + (turn * self._period(slot) if turn else 0.0)
+
+    def _period(self, slot: Slot) -> float:
+        return slot.period + (DAY_SECONDS if "suspended" in self._shapes_of(slot) else 0.0)
+
+    def _shapes_of(self, slot: Slot) -> tuple[str, ...]:
+        return self.shapes.get(slot.sites[0], ())
 
     def _generate(self, slot_number: int, turn: int) -> Match:
         slot = self.slots[slot_number]
         number = slot.match_number if slot.recording else turn * len(self.slots) + slot_number
-        script = self._script(slot, turn)
+        names = self._shapes_of(slot)
+        script = shaped(self._generate_script(slot, turn, names), names) if names else self._script(slot, turn)
         return Match(number, slot, turn, self._start(slot, turn), script, slot.sites[0], _venue(slot, script))
 
-    def _generate_script(self, slot: Slot, turn: int) -> CricketScript | FootballScript:
+    def _generate_script(self, slot: Slot, turn: int, names: tuple[str, ...] = ()) -> CricketScript | FootballScript:
         if slot.recording:
             return slot.recording.script
-        random = Random(f"{self.seed}:{slot.number}:{turn}")
+        seed = f"{self.seed}:{slot.number}:{turn}"
+        random = Random(seed)
+        teams = self._teams(random, slot.number, slot.sport)
+        if "doubleheader" in names:
+            teams = self._teams(Random(f"{self.seed}:{slot.number}:{turn // 2}"), slot.number, slot.sport)
+        elif {"women", "under_19"} & set(names) and slot.number % 2:
+            first, second = self._teams(Random(f"{self.seed}:{slot.number - 1}:{turn}"), slot.number - 1, slot.sport)
+            teams = renamed(first, names), renamed(second, names)
         if slot.sport == "football":
-            sides = self._teams(random, slot, football_team, FOOTBALL_TEAMS)
-            return FootballGenerator(random, sides, may_vary=turn > 0).run()
-        teams = self._teams(random, slot, cricket_team, CRICKET_TEAMS)
-        return CricketGenerator(random, slot.rules, teams, may_rain=turn > 0).run()
+            if "shootout" in names:
+                others = (Random(f"{seed}:{number}") for number in count())
+                scripts = (FootballGenerator(one, teams, variant="knockout").run() for one in others)
+                return next(script for script in scripts if script.has_shootout)
+            return FootballGenerator(random, teams, may_vary=turn > 0 and not names).run()
+        rules = replace(slot.rules, balls_per_over=5) if "hundred" in names else slot.rules
+        return CricketGenerator(random, rules, teams, may_rain=turn > 0 and not names).run()
 
-    def _teams(self, random: Random, slot: Slot, team: Callable[[int], Team], pool: int) -> tuple[Team, Team]:
+    def _teams(self, random: Random, number: int, sport: str) -> tuple[Team, Team]:
         """Each slot has its own teams, so no team plays two matches at once."""
+        team, pool = (football_team, FOOTBALL_TEAMS) if sport == "football" else (cricket_team, CRICKET_TEAMS)
         band = max(min(pool // len(self.slots), 8), 2)
         first, second = random.sample(range(band), 2)
-        return team((slot.number * band + first) % pool), team((slot.number * band + second) % pool)
+        return team((number * band + first) % pool), team((number * band + second) % pool)
 
     def replay_summary(self) -> list[str]:
         """Lists the recordings that are played, their invented parts, and the files that can't be played."""

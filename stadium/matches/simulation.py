@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
@@ -44,6 +44,7 @@ class Simulation:
         self._ids: Cache[list[int]] = Cache(size)
         self._logs: Cache[EventLog[Any]] = Cache(size)
         self.rendered: Cache[bytes] = Cache(4 * size)
+        self.set_shapes(dict(config.shapes))
 
     def listed_matches(self, site: str, simulated: float | None = None) -> list[Match]:
         moment = self.clock.now() if simulated is None else simulated
@@ -69,6 +70,12 @@ class Simulation:
 
     def reset_distortions(self) -> None:
         self.programme.distortions = dict(self._initial_distortions)
+
+    def set_shapes(self, shapes: Mapping[str, tuple[str, ...]]) -> None:
+        """Changes the shapes of all sites, and forgets what was computed from others."""
+        self.programme.set_shapes(shapes)
+        for cache in (self._states, self._ids, self._logs, self.rendered):
+            cache.clear()
 
     def undistorted(self, match: Match) -> Match:
         """Returns the match under the key of its site, but without the site's distortion."""

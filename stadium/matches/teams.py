@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -56,6 +56,9 @@ COMPETITIONS = (
 )
 
 
+OTHER_SIDES = 5_000  # added to the numbers of women's and under-19 sides
+
+
 class Player(NamedTuple):
     key: str
     number: int
@@ -83,6 +86,12 @@ class Team:
     @property
     def slug(self) -> str:
         return slug(self.name)
+
+    def other_side(self, name: str, short: str) -> Team:
+        """Returns another side of the same club, with the same players and keys of its own."""
+        number = self.number + OTHER_SIDES
+        key = str(int(self.key) + OTHER_SIDES) if self.key == str(3000 + self.number) else base36(400 + number)
+        return replace(self, number=number, key=key, name=name, short=short)
 
 
 _WITHOUT_ACCENTS = str.maketrans("áãâéêíóôõúçÁÉÍÓÚ", "aaaeeiooouc" + "AEIOU")
@@ -138,6 +147,11 @@ def football_team(number: int) -> Team:
     name = form.format(place)
     code = (name[0] + place[1:3] if form != "{}" else place[:3]).upper()
     return Team(number, str(3000 + number), name, code, players)
+
+
+def substitute(team: Team) -> Player:
+    """Returns the twelfth player of a cricket team."""
+    return _player(9_000 + team.number, base36(40_000 + team.number))
 
 
 def _player(number: int, key: str, position: str = "") -> Player:

@@ -51,6 +51,12 @@ class TestCard:
         assert [team["is_batting"] for team in shown["teams"]] == [False, True]
         assert shown["next_update_in"] == 2.5
 
+    def test_of_a_match_without_some_parts(self) -> None:
+        match = make_match(state=cricket_state())
+        make_ref(match, integrity={"missing_fields": ["events"]})
+        shown = card(match, NOW)
+        assert (shown["state"], shown["care"]) == ("partial", "Some details could not be read")
+
     def test_names_all_sources_the_heaviest_first(self) -> None:
         match = make_match(state=cricket_state())
         make_ref(match, source=make_source("espn", name="ESPN", precedence_weight=80))

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from scraping.errors import Drift, LayoutChanged, PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Event, Figures, Lineups, Payload, Sport
 from scraping.readings import JSON_TYPES
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
@@ -102,16 +102,26 @@ class CrexAdapter(Adapter):
             is_partial_state=True,
         )
 
-    def needs_page(self, reading: Reading) -> bool:
-        """Returns whether play has begun and the page, which is from before that, lacks the toss."""
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        items = ball_feed.items_of(reading)
+        if items is None:
+            raise SchemaBreak("the ball feed gave no list", url=reading.ref.url)
+        return ball_feed.events_of(items)
+
+    def needed_page(self, reading: Reading) -> str:
+        """Returns the tab of the match's details where play has begun and the page lacks the toss.
+
+        A page from before the toss cannot have it, and the live page loses it in the second innings; the tab keeps it.
+        """
         try:
             details = details_of(reading)
             document = reading.document("live")
-            if details.toss is not None or details.has_play or document is None:
-                return False
-            return texts.has_score(parsing.mapping(document.json()).get("j"))
+            has_looked = details.toss is not None or (details.is_details_tab and details.has_play)
+            if has_looked or document is None or not texts.has_score(parsing.mapping(document.json()).get("j")):
+                return ""
+            return site.tab_of(reading.ref.url, site.DETAILS_TAB)
         except Drift:  # `parse` reports it
-            return False
+            return ""
 
     def public_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         """Returns the request for the score; the site requires a token for the rest."""
@@ -144,7 +154,8 @@ class CrexAdapter(Adapter):
     def parse_lineups(self, reading: Reading) -> Lineups:
         details = details_of(reading)
         lineups = players.lineups(reading, details)
-        return Lineups(**self.envelope(reading, schemas.SQUADS), kickoff=details.start_time, lineups=lineups)
+        envelope = self.envelope(reading, schemas.SQUADS)
+        return Lineups(**envelope, kickoff=details.start_time, lineups=lineups, toss=details.toss)
 
     def figure_requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:
         return players.requests(ref, base_url, players.SCORECARD)

@@ -43,6 +43,7 @@ class MatchDetails:
     order: tuple[str, ...] = ()  # team keys in batting order
     first_innings: str = ""  # its score, as printed
     has_play: bool = False  # a ball had been bowled when the page was made
+    is_details_tab: bool = False
     innings_seen: int = 0  # how many innings had begun when the page was made
     target: int | None = None  # of the innings that was current then
     card: Mapping[int, ScorecardInnings] = field(default_factory=dict)  # the scorecard, where the page carries one
@@ -100,6 +101,7 @@ def _details_in(body: bytes, match_key: str) -> MatchDetails:
         order=tuple(filter(None, parsing.text(live.get("a"), 40).split("."))),
         first_innings=parsing.text(live.get("j"), 40),
         has_play=texts.has_score(live.get("j")),
+        is_details_tab=site.embedded_response(state, site.SQUADS) is not None,
         innings_seen=max((parsing.integer(live.get("h")) or 0) + 1, parsing.integer(live.get("inning")) or 0),
         target=target if target in range(1, MAX_TARGET + 1) else None,
         card=readable_innings(site.embedded_response(state, site.SCORECARD)),

@@ -186,6 +186,8 @@ def fixtures_on(reading: Reading, base_url: str, day: date) -> list[DiscoveredMa
         filled = {name: value for name, value in row.items() if value not in (None, "")}
         item = parsing.validated(ListedFixture, filled, schema=schemas.LIST, url=base_url)
         key = item.match_key
+        if item.start_time is None:  # it belongs to no day
+            raise SchemaBreak(f"{schemas.LIST}: the start of {key} (ti, t, date and time: missing or no time)")
         return _of_item(key, item, names, reading, url=_match_url(key, base_url))
 
     rows = [row for response in responses for row in _fixture_rows(response)]
@@ -204,7 +206,10 @@ def _has_objects(response: Any) -> bool:
 
 
 def _fixture_rows(response: Any) -> Iterator[Mapping[str, Any]]:
-    """Yields the matches in a response, which groups them by day or series: objects with a match key."""
+    """Yields the matches in a response, which groups them by day or series: objects with a match key.
+
+    A flat object without a key beside one with a key is a match too, which cannot be read.
+    """
     if isinstance(response, dict):
         if any(parsing.text(response.get(name), 20) for name in FIXTURE_KEYS):
             yield response
@@ -212,5 +217,7 @@ def _fixture_rows(response: Any) -> Iterator[Mapping[str, Any]]:
             for value in response.values():
                 yield from _fixture_rows(value)
     elif isinstance(response, list):
-        for value in response:
-            yield from _fixture_rows(value)
+        found = [list(_fixture_rows(value)) for value in response]
+        for value, rows in zip(response, found, strict=True):
+            is_flat = isinstance(value, dict) and not any(isinstance(one, dict | list) for one in value.values())
+            yield from rows or ([value] if is_flat and any(found) else [])

@@ -17,7 +17,7 @@ from scraping.sources import broken_parts, cricket, parsing
 from scraping.sources.broken_parts import is_broken
 from scraping.sources.crex import schemas, texts
 from scraping.sources.crex.schemas import EarlyResponse, LiveResponse, RecentOver, ScorecardInnings
-from scraping.sources.crex.texts import BALLS_PER_OVER, Total, flag_key, parse_total
+from scraping.sources.crex.texts import Total, flag_key, parse_total
 
 _TARGET = re.compile(r"target\D{0,20}(\d{1,3})\b", re.IGNORECASE | re.ASCII)
 _LONG = re.compile(r"test|first.?class|\bfc\b|\bday\b|mdm", re.IGNORECASE)
@@ -105,7 +105,8 @@ def totals_in_live(response: EarlyResponse, keys: tuple[str, str]) -> tuple[dict
     if response.j is None and (totals or number > 1):
         raise SchemaBreak(f"{schemas.LIVE}: j (no score, although play has begun)")
     if number > max(len(totals), 1):
-        current = _of_recent_overs(response.rb or (), number, keys) or _of_rendering(response, number, keys)
+        per_over = cricket.balls_per_over(response.fo, response.mt)
+        current = _of_recent_overs(response.rb or (), number, keys, per_over) or _of_rendering(response, number, keys)
         if current is not None and current.is_possible:
             totals[number] = current
         if 2 not in totals:
@@ -141,14 +142,14 @@ def _required_total(score: str, side: Side, field: str) -> Total:
     return total
 
 
-def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, str]) -> Total | None:
+def _of_recent_overs(overs: Sequence[RecentOver], number: int, keys: tuple[str, str], per_over: int) -> Total | None:
     """Returns the current innings from its last over: `ts` is the score after it, `o` counts from one."""
     own = [over for over in overs if over.i == number - 1 and over.bt in keys]
     if not own or is_broken("rb"):  # a ball or the last over may be missing
         return None
     last = max(own, key=lambda over: over.o)
     bowled = sum(texts.is_legal_ball(str(ball.u)) for ball in last.b)
-    overs_text = f"{last.o}.0" if bowled >= BALLS_PER_OVER else f"{last.o - 1}.{bowled}"
+    overs_text = f"{last.o}.0" if bowled >= per_over else f"{last.o - 1}.{bowled}"
     return parse_total(f"{last.ts}({overs_text}", SIDES[keys.index(last.bt)])
 
 
@@ -167,11 +168,13 @@ def side_at_bat(innings: ScorecardInnings, keys: tuple[str, str]) -> Side:
     return SIDES[keys.index(innings.c)]
 
 
-def totals_on_scorecard(card: Mapping[int, ScorecardInnings], keys: tuple[str, str]) -> dict[int, Total]:
+def totals_on_scorecard(
+    card: Mapping[int, ScorecardInnings], keys: tuple[str, str], per_over: int = 6
+) -> dict[int, Total]:
     """Returns the readable totals of a scorecard by innings number."""
     totals: dict[int, Total] = {}
     for number, innings in card.items():
-        total = parse_total(innings.d or "", side_at_bat(innings, keys))
+        total = parse_total(innings.d or "", side_at_bat(innings, keys), per_over)
         if total is not None and total.is_possible:
             totals[number] = total
         elif innings.d is None or innings.d.strip().lower() not in texts.NOT_BATTED:

@@ -105,7 +105,8 @@ def _require_scorecard(live: LiveState, details: MatchDetails, card: Mapping[int
     that follows adds it to the direct reads.
     """
     known = live.innings.keys() | card.keys()
-    lacks = live.current_innings > 2 and not known >= set(range(1, live.current_innings + 1))
+    wanted = range(1, live.current_innings + 1)  # may be any number
+    lacks = live.current_innings > 2 and any(number not in known for number in wanted)
     if lacks and details.innings_seen < live.current_innings:
         raise SchemaBreak(f"innings {live.current_innings} is being played, and only the scorecard has all innings")
 
@@ -135,8 +136,9 @@ def title_of(team_a: str, team_b: str, match_round: str = "") -> str:
 
 
 def innings_of(live: LiveState, details: MatchDetails, card: Mapping[int, ScorecardInnings]) -> tuple[Innings, ...]:
-    totals = merged_totals(live.innings, totals_on_scorecard(card, live.team_keys))
     match_type = details.match_type or live.match_type
+    per_over = cricket.balls_per_over(match_type, details.series)
+    totals = merged_totals(live.innings, totals_on_scorecard(card, live.team_keys, per_over))
     last = max(totals, default=0)
     printed = live.target or (details.target if details.innings_seen == last else None)
     if live.target is None and live.is_reduced and 1 in totals and printed == totals[1].runs + 1:

@@ -19,11 +19,11 @@ from scraping.sources.crex import schemas, site
 from scraping.sources.crex.details import MatchDetails
 from scraping.sources.crex.live import SIDES, side_at_bat
 from scraping.sources.crex.schemas import SquadsResponse, scorecard_innings
-from scraping.sources.crex.texts import BALLS_PER_OVER, parse_total
-from scraping.sources.cricket import OTHER_SIDE
+from scraping.sources.crex.texts import parse_total
+from scraping.sources.cricket import OTHER_SIDE, balls_per_over
 
 SQUADS, SCORECARD = "squads", "scorecard"
-_PATHS = {SQUADS: ("getIV4", "match-details"), SCORECARD: ("getSC4", "match-scorecard")}  # of response and tab
+_PATHS = {SQUADS: ("getIV4", site.DETAILS_TAB), SCORECARD: ("getSC4", "match-scorecard")}  # of response and tab
 _BATTING = ("runs", "balls", "fours", "sixes")
 _BOWLING = ("runs", "balls", "maidens", "wickets")
 Values = dict[str, str | int | float | bool | None]
@@ -93,6 +93,7 @@ def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]
     keys = _team_keys(details)
     if len(keys) != 2:
         raise LayoutChanged("no page says which teams the match has", url=reading.ref.url)
+    per_over = balls_per_over(details.match_type, details.series)
     found = []
     for number, innings in card.items():
         batting = side_at_bat(innings, (keys[0], keys[1]))
@@ -107,7 +108,7 @@ def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]
                     broken_parts.note(f"innings[].{field}[]", ".".join(("KEY", *names)))
                     continue
                 runs, balls = values["runs"], values["balls"]
-                derived: Values = {"overs": f"{balls // BALLS_PER_OVER}.{balls % BALLS_PER_OVER}"}
+                derived: Values = {"overs": f"{balls // per_over}.{balls % per_over}"}
                 if role == "batting":
                     derived = {"strike_rate": round(runs * 100 / balls, 2) if balls else 0.0}
                 figure = {"side": side, "role": role, "innings": number, "player_id": key}

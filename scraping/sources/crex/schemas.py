@@ -190,7 +190,14 @@ class ListedMatch(Response):
 
     @property
     def start_time(self) -> datetime | None:
-        return parsing.moment(self.ti, per_second=1000)
+        return _moment(self.ti)
+
+
+_MOST_SECONDS = 10**11  # a larger number counts milliseconds
+
+
+def _moment(value: Any) -> datetime | None:
+    return parsing.moment(value, per_second=1 if (parsing.integer(value) or 0) < _MOST_SECONDS else 1000)
 
 
 FIXTURE_KEYS = ("mf", "matchFkey")  # names of the field with the match's key
@@ -199,7 +206,9 @@ FIXTURE_KEYS = ("mf", "matchFkey")  # names of the field with the match's key
 class ListedFixture(ListedMatch):
     """One match of getFixture. Some rows name the teams and not their keys."""
 
-    match_key: Key = Field(validation_alias=AliasChoices(*FIXTURE_KEYS))
+    match_key: Annotated[Key, BeforeValidator(lambda key: str(key) if isinstance(key, int) else key)] = Field(
+        validation_alias=AliasChoices(*FIXTURE_KEYS)
+    )
     b: MaybeKey = ""
     c: MaybeKey = ""
     team1: Maybe = None
@@ -207,6 +216,8 @@ class ListedFixture(ListedMatch):
     short1: Maybe = Field(default=None, alias="t1SName")
     short2: Maybe = Field(default=None, alias="t2SName")
     t: Maybe = None  # the start, as a time
+    date: Maybe = None
+    time: Maybe = None
 
     @model_validator(mode="after")
     def has_two_teams(self) -> ListedFixture:
@@ -224,7 +235,8 @@ class ListedFixture(ListedMatch):
 
     @property
     def start_time(self) -> datetime | None:
-        return super().start_time or parsing.moment(self.t, per_second=1000) or parsing.iso_moment(self.t)
+        whole = super().start_time or _moment(self.t) or parsing.iso_moment(self.t)
+        return whole or parsing.iso_moment(f"{self.date}T{self.time}")
 
 
 class MetaTeam(Response):

@@ -17,7 +17,8 @@ Parsed = TypeVar("Parsed")
 
 _MATCH_KEY = re.compile(r"[-/]match-updates-([0-9A-Za-z]{1,8})(?=[/?#]|$)|/scoreboard/([0-9A-Za-z]{1,8})/")
 _TABS = re.compile(r"([-/]match-updates-[0-9A-Za-z]{1,8})/.*", re.ASCII)
-_OLD_TABS = {"match-details": "info", "match-scorecard": "scorecard"}
+DETAILS_TAB = "match-details"
+_OLD_TABS = {DETAILS_TAB: "info", "match-scorecard": "scorecard"}
 _REAL_HOSTS = frozenset({"crex.com", "www.crex.com", "crex.live", "www.crex.live"})
 
 
@@ -55,7 +56,7 @@ def tab_of(url: str, tab: str) -> str:
     return f"{page.rpartition('/')[0]}/{_OLD_TABS[tab]}" if is_old else f"{page}/{tab}"
 
 
-_SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']app-root-state["'][^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
+_SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']?app-root-state\b[^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
 # The ampersand comes last: "&a;q;" is the text "&q;", not a quotation mark.
 _ESCAPES = (("&q;", '"'), ("&s;", "'"), ("&l;", "<"), ("&g;", ">"), ("&a;", "&"))
 

@@ -23,7 +23,6 @@ _SCORE = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _FLAG_KEY = re.compile(r"/([0-9A-Za-z]{1,8})\.(?:png|svg|webp|jpg)(?:\?|$)")
-BALLS_PER_OVER = 6
 NOT_BATTED = frozenset({"", "-", "--", "yet to bat", "did not bat", "dnb"})  # in place of a score
 
 # The last-ball field also says what is about to happen: the ball starts, is in the air, is a free hit; the over ends.
@@ -116,14 +115,14 @@ class Total:
         return int(overs), int(balls), self.runs
 
 
-def parse_total(score: str, team: Side = "team_a") -> Total | None:
-    """`team`: the side at the bat, where it matters."""
+def parse_total(score: str, team: Side = "team_a", per_over: int = 6) -> Total | None:
+    """`team`: the side at the bat, `per_over`: legal balls, where they matter."""
     found = _SCORE.fullmatch(score)
     if found is None:
         return None
     overs, balls = found["overs"], found["balls"]
     if overs is not None and balls is None:
-        overs, balls = divmod(int(overs), BALLS_PER_OVER)
+        overs, balls = divmod(int(overs), per_over)
     is_declared = bool(found["declared"] or found["late"])
     overs_text = f"{int(overs or 0)}.{int(balls or 0)}"
     return Total(int(found["runs"]), int(found["wickets"] or 0), overs_text, is_declared, team)

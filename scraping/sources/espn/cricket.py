@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from scraping.errors import LayoutChanged, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Event, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn import plays, site, summary
@@ -72,7 +72,9 @@ class EspnAdapter(Adapter):
         pages = _pages(reading)
         balls = [play for page in pages for play in page.items]
         plays.refuse_others(balls, {one.team.id for one in response.header.competitions[0].competitors})
-        events = plays.events_of(balls, summary.fallen_in(response))
+        events = plays.events_of(
+            balls, summary.fallen_in(response), summary.balls_per_over(response.header.competitions[0])
+        )
         list_of_plays = reading.document(PLAYS)
         is_one_innings = list_of_plays is not None and site.number_in(list_of_plays.url, "period") is not None
         return self.payload(
@@ -82,6 +84,12 @@ class EspnAdapter(Adapter):
             has_events=bool(pages),
             events_are_complete=plays.are_all(pages) and not is_one_innings,
         )
+
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        pages = _pages(reading)
+        if not pages:
+            raise SchemaBreak("the plays endpoint gave no response", url=reading.ref.url)
+        return plays.events_of([play for page in pages for play in page.items])
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
         """Returns the previous page, or the list of the previous innings where this list begins with a later one."""

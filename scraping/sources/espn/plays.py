@@ -65,7 +65,9 @@ def refuse_others(plays: Sequence[Play], team_ids: Collection[str]) -> None:
         raise PayloadRejected(f"the plays are about another match: team {strange[:40]} bats in them")
 
 
-def events_of(plays: Sequence[Play], fallen: cricket.Fallen = cricket.NONE_FALLEN) -> tuple[Event, ...]:
+def events_of(
+    plays: Sequence[Play], fallen: cricket.Fallen = cricket.NONE_FALLEN, per_over: int = 6
+) -> tuple[Event, ...]:
     """Returns the events, newest first, each id once; `plays` may be in any order."""
     unique = {play.id: play for play in plays}
     ordered = sorted(unique.values(), key=lambda play: (*_over(play), play.over.unique or 0.0, play.sequence or 0))
@@ -91,7 +93,7 @@ def events_of(plays: Sequence[Play], fallen: cricket.Fallen = cricket.NONE_FALLE
         if out is not None and _counts(out):
             player = parsing.plain(out.batsman or play.batsman, 120)
             found.append(cricket.dismissal_event(ball, play.innings_wickets, player, _manner(out, player)))
-    return tuple(reversed(cricket.with_unnamed_wickets(found, fallen)))
+    return tuple(reversed(cricket.with_unnamed_wickets(found, fallen, per_over)))
 
 
 def _manner(out: Dismissal, player: str) -> str:

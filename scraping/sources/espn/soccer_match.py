@@ -64,6 +64,8 @@ def state_of(
     has_begun = status in (Status.LIVE, Status.COMPLETED)
     teams = Teams(team_a=team_of(sides["team_a"]), team_b=team_of(sides["team_b"]))
     score = Score(**{side: _side_score(one, stated) for side, one in sides.items()}) if has_begun else Score()
+    if stated.is_walkover and score.team_a.goals == score.team_b.goals:
+        score = Score()  # "0" and "0" say that there was no play
     result = parsing.plain(stated.detail, 60) or "Abandoned" if status is Status.ABANDONED else ""
     if status is Status.COMPLETED:
         winner = next((team_of(one).name for one in sides.values() if is_true(one.winner)), None)

@@ -51,6 +51,10 @@ class SoccerStatus(Response):
         return self.stated_name.upper().removeprefix("STATUS_")
 
     @property
+    def is_walkover(self) -> bool:
+        return self.name == "WALKOVER"
+
+    @property
     def is_awarded(self) -> bool:
         return self.name in _AWARDED
 

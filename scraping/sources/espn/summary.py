@@ -122,7 +122,7 @@ def innings_of(competition: Competition) -> tuple[Innings, ...]:
                 continue
             if line.period in found:
                 raise PayloadRejected(f"both sides bat in innings {line.period}")
-            innings = _innings(line, side, is_long=_is_long(competition))
+            innings = _innings(line, side, is_long=_is_long(competition), per_over=balls_per_over(competition))
             found[line.period] = (
                 innings.model_copy(update={"is_declared": True}) if line.period in declared else innings
             )
@@ -155,7 +155,7 @@ def fallen_in(response: Summary) -> cricket.Fallen:
     }
 
 
-def _innings(line: Linescore, side: Side, *, is_long: bool) -> Innings:
+def _innings(line: Linescore, side: Side, *, is_long: bool, per_over: int) -> Innings:
     if line.runs is None or line.wickets is None or line.overs is None:
         lacking = next(name for name in ("runs", "wickets", "overs") if getattr(line, name) is None)
         raise SchemaBreak(f"{SUMMARY}: linescores of innings {line.period} that was batted: {lacking} (missing)")
@@ -164,7 +164,7 @@ def _innings(line: Linescore, side: Side, *, is_long: bool) -> Innings:
         team=side,
         runs=line.runs,
         wickets=line.wickets,
-        overs=cricket.overs_text(line.overs),
+        overs=cricket.overs_text(line.overs, per_over),
         is_declared="declared" in parsing.plain(line.description).lower()
         or bool(_DECLARED.search(parsing.plain(line.score))),
         is_super_over=not is_long and line.period > 2,
@@ -186,6 +186,10 @@ def _is_long(competition: Competition) -> bool:
     if competition.limited_overs is not None:
         return not is_true(competition.limited_overs)
     return bool(_LONG.search(_match_type(competition)))
+
+
+def balls_per_over(competition: Competition) -> int:
+    return cricket.balls_per_over(competition.event_type, competition.general_class_card)
 
 
 def _match_type(competition: Competition) -> str:

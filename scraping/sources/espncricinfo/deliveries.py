@@ -127,7 +127,8 @@ def _follows(one: Delivery, other: Delivery, innings: Mapping[int, Inning]) -> b
     if one.over == other.over:
         return (one.index or 0) + 1 == (other.index or 0)
     ball, before, after = one.ball, one.ball.inning_runs, other.ball.inning_runs
-    ends_over = one.label.endswith(".6") and not ball.wides and not ball.no_balls
+    played = innings.get(one.innings)
+    ends_over = one.label.endswith(f".{played.per_over if played else 6}") and not ball.wides and not ball.no_balls
     adds_up = before is not None and after is not None and before + other.ball.total == after
     return other.over == one.over + 1 and other.index == 1 and (ends_over or adds_up)
 
@@ -157,7 +158,8 @@ def events_of(balls: Sequence[Delivery], names: Names, innings: Mapping[int, Inn
         if one.ball.over_end is not None and one.ball.over_end.is_complete is not False:
             found.append(_over_end(one, event))
         before = one
-    return tuple(reversed(cricket.with_unnamed_wickets(found, fallen)))
+    per_over = min((one.per_over for one in innings.values()), default=6)
+    return tuple(reversed(cricket.with_unnamed_wickets(found, fallen, per_over)))
 
 
 def _dismissed(ball: Ball, names: Names, inning: Inning | None) -> tuple[str, str]:

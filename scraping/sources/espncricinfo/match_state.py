@@ -136,7 +136,7 @@ def _innings(match: schemas.Match, played: PlayedInnings) -> tuple[Innings, ...]
                 team=side,
                 runs=inning.runs or 0,
                 wickets=inning.wickets or 0,
-                overs=overs_text(inning.overs or 0),
+                overs=overs_text(inning.overs or 0, inning.per_over),
                 is_declared=bool(total and total["declared"]) and not is_super_over,
                 is_super_over=is_super_over,
                 target=inning.target or None,

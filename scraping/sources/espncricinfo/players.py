@@ -80,7 +80,7 @@ def _figures(number: int, inning: schemas.Inning, batting: Side) -> Iterator[Pla
         yield _figure(one.player, batting, "batting", number, batted)
     for bowler in inning.bowlers or ():
         bowled = {
-            "overs": None if bowler.overs is None else overs_text(bowler.overs),
+            "overs": None if bowler.overs is None else overs_text(bowler.overs, inning.per_over),
             "balls": bowler.balls, "maidens": bowler.maidens,
             "runs": bowler.conceded, "wickets": bowler.wickets, "wides": bowler.wides, "no_balls": bowler.no_balls,
             "dots": bowler.dots,

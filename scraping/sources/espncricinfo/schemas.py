@@ -191,11 +191,16 @@ class Inning(Response):
     runs: Count | None
     wickets: Count | None
     overs: Overs | None
+    stated_per_over: Count | None = Field(default=None, alias="ballsPerOver")  # 5 in The Hundred
     target: Count | None = None  # 0 in a first innings
     batsmen: list[Batsman] | None = Field(default=None, alias="inningBatsmen")
     bowlers: list[Bowler] | None = Field(default=None, alias="inningBowlers")
     over_list: list[Over] | None = Field(default=None, alias="inningOvers")
     falls: list[Fall] | None = Field(default=None, alias="inningFallOfWickets")
+
+    @property
+    def per_over(self) -> int:
+        return self.stated_per_over or 6
 
 
 class Innings(Response):

@@ -41,6 +41,8 @@ def state_of(found: Extracted, events: Sequence[Event]) -> MatchState:
     if status is None:
         raise SchemaBreak(f"the board's state is {printed!r}; known are: {', '.join(STATES)}")
     phase = Phase.SCHEDULED if status is Status.UPCOMING else Phase.FINISHED
+    if status is Status.UPCOMING and cricket.POSTPONED.search(found.text("note")):
+        phase = Phase.POSTPONED
     innings = _innings(found) if status is not Status.UPCOMING else ()
     metadata = {"series": found.text("series", 200), "match_type": found.text("format", 40)}
     if status is Status.LIVE:
@@ -83,7 +85,7 @@ def events_of(found: Extracted) -> tuple[Event, ...]:
 
 def _event_of(row: dict[str, str]) -> Event:
     code, number = row.get("code", ""), parsing.integer(row.get("number"))
-    kind, runs = (_CARDS[code], None) if code in _CARDS else cricket.read_code(code)[:2]
+    kind, runs = (_CARDS[code], None) if code in _CARDS else cricket.read_code(code, adds_no_ball=True)[:2]
     return Event(
         id=row.get("id", "")[:120],
         kind=kind,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date
 from urllib.parse import urlsplit
 
-from scraping.payloads import DiscoveredMatch, Figures, Lineups, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Event, Figures, Lineups, Payload, Sport
 from scraping.sources import parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.broken_parts import is_broken
@@ -85,6 +85,10 @@ class SofascoreAdapter(SofascoreSite):
             has_events=rows is not None,
             also_missing=missing,
         )
+
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        rows = site.required(reading, "incidents", list[schemas.Incident], schemas.INCIDENTS)
+        return incidents.events_of([row for row in rows if not row.isLive])
 
     def round_plan(self, base_url: str, asked: Mapping[str, int]) -> ListPlan:
         return listing.plan(base_url, self.sport, ("round", listing.round_path(asked)))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from scraping.payloads import Innings, Side
-from scraping.sources.cricket import ALL_OUT, OTHER_SIDE, overs_text
+from scraping.sources.cricket import ALL_OUT, OTHER_SIDE, balls_per_over, overs_text
 from scraping.sources.parsing import note_unrecognized
 from scraping.sources.sofascore.schemas import CricketEvent, CricketScore, Delivery, Inning, InningsRow
 
@@ -70,7 +70,7 @@ def innings_of(
                 side = _first(event, waiting)
                 is_known = side is not None
         side = side or "team_a"
-        one = _innings(number, side, waiting[side].pop(0), innings)
+        one = _innings(number, side, waiting[side].pop(0), innings, balls_per_over(event.league, event.tour))
         innings.append(one.model_copy(update={"is_declared": True}) if number in declared else one)
     return tuple(innings), is_known
 
@@ -120,13 +120,13 @@ def _by_end(event: CricketEvent, waiting: Waiting) -> Side | None:
     return ended[0] if len(ended) == 1 else None
 
 
-def _innings(number: int, side: Side, inning: Inning, before: list[Innings]) -> Innings:
+def _innings(number: int, side: Side, inning: Inning, before: list[Innings], per_over: int) -> Innings:
     return Innings(
         number=number,
         team=side,
         runs=inning.score,
         wickets=inning.wickets,
-        overs=overs_text(inning.overs),
+        overs=overs_text(inning.overs, per_over),
         is_declared=inning.is_declared,
         is_super_over=_is_super_over(number, inning, before),
         target=_target(number, inning, before),

@@ -50,7 +50,9 @@ class SofascoreCricketAdapter(SofascoreSite):
         listed = _innings(reading, event)
         innings, knows_order = innings_of(event, listed, rows or [])
         balls = deliveries.balls_of(rows or [])
-        events = deliveries.events_of(balls, deliveries.fallen_in(listed))
+        events = deliveries.events_of(
+            balls, deliveries.fallen_in(listed), cricket.balls_per_over(event.league, event.tour)
+        )
         return self.payload(
             reading,
             state_of(event, innings, events),
@@ -60,6 +62,10 @@ class SofascoreCricketAdapter(SofascoreSite):
             also_missing=missing if knows_order else (*missing, "innings_order"),
             also_expected=1,
         )
+
+    def parse_events(self, reading: Reading) -> tuple[Event, ...]:
+        rows = site.required(reading, "incidents", list[Delivery], schemas.INCIDENTS)
+        return deliveries.events_of(deliveries.balls_of(deliveries.balls_in(rows)))
 
     def fixture_plan(self, base_url: str, day: date) -> ListPlan:
         first = listing.tournaments_path(self.sport, day, 1)
@@ -85,7 +91,8 @@ class SofascoreCricketAdapter(SofascoreSite):
         if not rows:
             return Figures(**envelope)
         event = site.event_in(reading, CricketEvent, self.sport)[0]
-        figures = [players.innings_figures(row, side_of(event, row.battingTeam.id)) for row in rows]
+        per_over = cricket.balls_per_over(event.league, event.tour)
+        figures = [players.innings_figures(row, side_of(event, row.battingTeam.id), per_over) for row in rows]
         return Figures(**envelope, figures=tuple(chain.from_iterable(figures)))
 
 
@@ -121,8 +128,9 @@ def status_and_phase(status: BriefStatus, note: str = "") -> tuple[Status, Phase
         return judged, phase
     if status.type == "willcontinue":
         return judged, Phase.STUMPS
-    said = filter(None, (cricket.phase_in(status.description), cricket.phase_in(note)))
-    return judged, next(said, phase)
+    said = (cricket.phase_in(status.description), cricket.phase_in(note))
+    # "Interrupted" says less than the note
+    return judged, next((one for one in said if one not in (None, Phase.INTERRUPTED)), None) or phase
 
 
 def state_of(event: CricketEvent, innings: Sequence[Innings], events: Sequence[Event]) -> MatchState:

@@ -105,7 +105,9 @@ def _label(balls: list[Ball]) -> None:
             ball.ball = number
 
 
-def events_of(balls: Sequence[Ball], fallen: cricket.Fallen = cricket.NONE_FALLEN) -> tuple[Event, ...]:
+def events_of(
+    balls: Sequence[Ball], fallen: cricket.Fallen = cricket.NONE_FALLEN, per_over: int = 6
+) -> tuple[Event, ...]:
     """Returns the events, newest first; a wicket comes after its ball."""
     events: list[Event] = []
     for ball in balls:
@@ -116,7 +118,7 @@ def events_of(balls: Sequence[Ball], fallen: cricket.Fallen = cricket.NONE_FALLE
             text = parsing.text(f"{player} {(ball.row.bowlDetail or 'out').lower()}", 200)
             wicket = ball.score[1] if ball.score else None
             events.append(cricket.dismissal_event(event, wicket, player, text, description=text))
-    return tuple(reversed(cricket.with_unnamed_wickets(events, fallen)))
+    return tuple(reversed(cricket.with_unnamed_wickets(events, fallen, per_over)))
 
 
 def fallen_in(rows: Sequence[InningsRow]) -> cricket.Fallen:

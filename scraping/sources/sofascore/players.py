@@ -83,7 +83,7 @@ def ratings_of(reading: Reading) -> Iterator[PlayerFigure]:
             yield PlayerFigure(side=side, role="rating", player_id=identity, name=name, values=stated)
 
 
-def innings_figures(row: InningsRow, batting: Side | None) -> Iterator[PlayerFigure]:
+def innings_figures(row: InningsRow, batting: Side | None, per_over: int = 6) -> Iterator[PlayerFigure]:
     if batting is None:
         raise SchemaBreak(f"{schemas.INNINGS}: innings[].battingTeam.id ({row.battingTeam.id} is no team of the match)")
     for line in row.battingLine:
@@ -94,7 +94,7 @@ def innings_figures(row: InningsRow, batting: Side | None) -> Iterator[PlayerFig
             "is_out": is_out, "how_out": how or None,
         })  # fmt: skip
     for bowled in row.bowlingLine:
-        overs = None if bowled.over is None else overs_text(bowled.over)
+        overs = None if bowled.over is None else overs_text(bowled.over, per_over)
         yield from _figure(row, OTHER_SIDE[batting], bowled, {
             "overs": overs, "maidens": bowled.maiden, "runs": bowled.run, "wickets": bowled.wicket,
         })  # fmt: skip

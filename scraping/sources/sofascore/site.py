@@ -83,6 +83,13 @@ def optional(reading: Reading, name: str, kind: type[T], schema: str) -> T | Non
     return parsing.readable(kind, body.get(name), schema=schema, url=document.url, path=name)
 
 
+def required(reading: Reading, name: str, kind: type[T], schema: str) -> T:
+    document = usable(reading.document(name))
+    if document is None:
+        raise SchemaBreak(f"the {name} endpoint gave no response", url=reading.ref.url)
+    return validated(kind, parsing.json_object(document).get(name), schema=schema, url=document.url, path=name)
+
+
 def note_other_match(name: str) -> None:
     """Counts a response that cannot be about the requested match and is not used."""
     note_unrecognized(name, "another match's")

@@ -39,7 +39,7 @@ def _innings(innings: Innings) -> dict[str, Any]:
 
 def _length(innings: Innings) -> str:
     """Legal balls, or the overs if an over had more or fewer than six balls."""
-    whole, rest = divmod(innings.legal_balls, 6)
+    whole, rest = divmod(innings.legal_balls, innings.balls_per_over)
     return str(innings.legal_balls) if f"{whole}.{rest}" == innings.overs_text else innings.overs_text
 
 

@@ -117,6 +117,8 @@ def minute(wall: float) -> str:
 
 
 def _status_texts(state: CricketState) -> tuple[str, str, str]:
+    if state.phase == "postponed":
+        return "post", "Postponed", "Postponed"
     if state.status == "upcoming":
         return "pre", _PAUSES.get(state.phase, "Scheduled"), "Scheduled"
     if state.status == "live":

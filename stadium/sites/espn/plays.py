@@ -87,7 +87,7 @@ def _over(ball: Ball, innings: Innings) -> dict[str, Any]:
     """`overs` repeats on wides and no-balls, `unique` never does."""
     return {
         "ball": ball.number,
-        "balls": 6,
+        "balls": innings.balls_per_over,
         "complete": ball.closes_over,
         "limit": 0.0,
         "maiden": 0,
@@ -129,7 +129,7 @@ def _innings(innings: Innings, ball: Ball, day: int) -> dict[str, Any]:
     """`runs` is the score of the innings, `totalRuns` the runs of this ball."""
     return {
         "id": str(500_000 + ball.innings),
-        "runRate": round(innings.runs * 6 / innings.legal_balls, 2) if innings.legal_balls else 0,
+        "runRate": round(innings.runs * innings.balls_per_over / innings.legal_balls, 2) if innings.legal_balls else 0,
         "remainingBalls": 0,
         "byes": 0,
         "number": ball.innings + 1,

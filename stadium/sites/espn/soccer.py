@@ -27,6 +27,9 @@ _STATUSES = {  # name: id, state, completed, detail
     "FULL_TIME": ("28", "post", True, "FT"),
     "FINAL_AET": ("45", "post", True, "AET"),
     "FINAL_PEN": ("47", "post", True, "FT-Pens"),
+    "CANCELED": ("5", "post", False, "Canceled"),
+    "WALKOVER": ("9", "post", False, "Walkover"),
+    "FORFEIT": ("4", "post", True, "Forfeit"),
 }
 _NAMES = {
     Period.FIRST_HALF: "FIRST_HALF",
@@ -38,6 +41,7 @@ _NAMES = {
     Period.EXTRA_TIME_END: "END_OF_EXTRATIME",
     Period.SHOOTOUT: "SHOOTOUT",
 }
+_RULINGS = {"abandoned": "CANCELED", "walkover": "WALKOVER", "awarded": "FORFEIT"}
 _PERIODS = {
     Period.FIRST_HALF: "Kickoff",
     Period.HALFTIME: "Halftime",
@@ -187,9 +191,11 @@ def listed_day(simulation: Simulation, match: Match) -> datetime:
 
 
 def _name(state: FootballState) -> str:
-    """A postponed match is in state post, but not completed."""
+    """A postponed match is in state post, but not completed; a walkover too."""
     if state.phase in ("postponed", "interrupted"):
         return "POSTPONED" if state.phase == "postponed" else "SUSPENDED"
+    if state.ruling is not None:
+        return _RULINGS[state.ruling.kind]
     if state.period is None:
         return "SCHEDULED"
     if state.status == "completed":

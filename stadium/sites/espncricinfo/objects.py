@@ -18,6 +18,7 @@ _STATES = {"upcoming": ("PRE", "SCHEDULED"), "live": ("LIVE", "RUNNING")}
 _STATUSES = {
     "in_play": "Live", "innings_break": "Innings break", "drinks": "Drinks", "lunch": "Lunch", "tea": "Tea",
     "stumps": "Stumps", "rain": "Match delayed by rain", "finished": "RESULT", "abandoned": "NO RESULT",
+    "postponed": "Match postponed",
 }  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def title(match: Match) -> str:
 
 def list_entry(simulation: Simulation, match: Match, state: CricketState) -> dict[str, Any]:
     """The match in the format of the lists."""
-    stage_state, stage = _STATES.get(state.status, ("POST", "FINISHED"))
+    stage_state, stage = _STATES.get("" if state.phase == "postponed" else state.status, ("POST", "FINISHED"))
     name, text = status(match, state)
     start = iso(simulation.start_wall(match))
     number = int(match.key)
@@ -108,8 +109,8 @@ def status(match: Match, state: CricketState) -> tuple[str, str]:
     if state.status == "upcoming" and state.phase in ("scheduled", "toss"):
         text = state.toss or "Match starts in {{MATCH_START_HOURS}} {{MATCH_START_MINS}}"
         return "{{MATCH_START_TIME}}", text
-    if state.is_over:
-        return _STATUSES[state.phase], state.result
+    if state.is_over or state.phase == "postponed":
+        return _STATUSES[state.phase], state.result or _STATUSES[state.phase]
     return _STATUSES.get(state.phase, "Live"), _chase_text(state)
 
 

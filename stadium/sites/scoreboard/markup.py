@@ -22,6 +22,7 @@ NOTES = {
     "in_play": "In play",
     "innings_break": "Innings break",
     "rain": "Rain stops play",
+    "postponed": "Postponed",
 }
 CODES = {"w": "OUT", "o": "END"}  # of the entries between the balls
 REDESIGNED, FOREIGN = 2, 0  # values of the fault `layout`; any other value is the default layout

@@ -12,6 +12,7 @@ from stadium.matches.programme import Match
 from stadium.matches.simulation import Simulation
 from stadium.matches.teams import Team, slug
 from stadium.sites.sofascore.events import event_fields, team_fields
+from stadium.sites.sofascore.football_event import POSTPONED, RULINGS
 
 SPORT = {"name": "Cricket", "slug": "cricket", "id": 62}
 WORLD = {"name": "World", "slug": "world", "sport": SPORT, "id": 1343, "flag": "international"}
@@ -74,9 +75,10 @@ def team_id(side: Team) -> int:
 def status(simulation: Simulation, match: Match, state: CricketState) -> dict[str, Any]:
     """Innings are numbered for each side: a chase is the "1st Inning" too."""
     if not state.innings and not state.is_over:
-        return _NOT_STARTED
+        return POSTPONED if state.phase == "postponed" else _NOT_STARTED
     if state.is_over and not _has_just_ended(simulation, match):
-        return _ENDED if state.status == "completed" else _ABANDONED
+        ended = _ENDED if state.innings else RULINGS["walkover"]
+        return ended if state.status == "completed" else _ABANDONED
     if state.phase == "rain":
         return _INTERRUPTED
     if state.phase == "stumps":

@@ -24,7 +24,7 @@ def team_fields(side: Team, sport: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": side.name,
         "slug": side.slug,
-        "gender": "M",
+        "gender": "F" if side.name.endswith(" Women") else "M",
         "sport": sport,
         "nameCode": side.short,
         "national": False,

@@ -19,6 +19,11 @@ BRAZIL = {"alpha2": "BR", "alpha3": "BRA", "name": "Brazil", "slug": "brazil"}
 NOT_STARTED = {"code": 0, "description": "Not started", "type": "notstarted"}
 POSTPONED = {"code": 60, "description": "Postponed", "type": "postponed"}
 INTERRUPTED = {"code": 80, "description": "Interrupted", "type": "interrupted"}
+RULINGS = {  # "Awarded" is an assumption: it has not been recorded
+    "abandoned": {"code": 70, "description": "Canceled", "type": "canceled"},
+    "walkover": {"code": 91, "description": "Walkover", "type": "finished"},
+    "awarded": {"code": 100, "description": "Awarded", "type": "finished"},
+}
 ENDINGS = {
     Period.FULL_TIME: {"code": 100, "description": "Ended", "type": "finished"},
     Period.EXTRA_TIME_END: {"code": 110, "description": "AET", "type": "finished"},
@@ -93,6 +98,8 @@ def round_info(match: Match, state: FootballState) -> dict[str, Any]:
 def status(state: FootballState) -> dict[str, Any]:
     if state.phase == "postponed":
         return POSTPONED
+    if state.ruling is not None:
+        return RULINGS[state.ruling.kind]
     if state.period is None:
         return NOT_STARTED
     if state.is_interrupted:

@@ -10,10 +10,9 @@ from stadium.football.script import (
     InjuryTime,
     Minute,
     PeriodMark,
-    Postponement,
     ShootoutKick,
-    Stoppage,
     Substitution,
+    Unlisted,
     VarDecision,
 )
 from stadium.football.state import FootballState, Incident
@@ -31,7 +30,7 @@ def incidents(match: Match, state: FootballState) -> dict[str, Any]:
 
 def incident(match: Match, line: Incident) -> dict[str, Any]:
     event = line.event
-    assert not isinstance(event, Stoppage | Postponement)  # the state has no incidents for these
+    assert not isinstance(event, Unlisted)
     match event:
         case PeriodMark():
             return _period(event, line)

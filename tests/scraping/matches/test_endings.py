@@ -16,7 +16,7 @@ import pytest
 from monitoring.models import Alert
 from scraping.configuration import policies
 from scraping.errors import Gone, Transient
-from scraping.matches import endings, lineups, match_logs
+from scraping.matches import endings, ingest, late_updates, lineups, match_logs
 from scraping.matches.endings import settle_ended_matches
 from scraping.models import (
     Match,
@@ -28,8 +28,8 @@ from scraping.models import (
     Snapshot,
     TaskState,
 )
-from scraping.payloads import Phase, Resource, Status
-from scraping.policies.interval import COMPLETED_SECONDS
+from scraping.payloads import Lineups, Phase, Resource, Status, Toss
+from scraping.policies.interval import COMPLETED_SECONDS, Pace
 from scraping.policies.milestones import is_milestone
 from scraping.scheduler.retention import rules
 from scraping.scheduler.upkeep import write_match_logs
@@ -244,6 +244,28 @@ class TestMissingParts:
         ref = make_ref(now=NOW)
         read(ref, payload_of(ref, chasing(188, status=Status.COMPLETED, result="won"), events=balls(1, 2)))
         assert "score" not in endings.missing_parts(endings.check(the_match()))
+
+    def test_a_walkover_has_no_score(self, clock: Clock) -> None:
+        make_ref(make_match(state=cricket_state(status=Status.COMPLETED, innings=(), result="India won by walkover")))
+        assert endings.missing_parts(endings.check(the_match())) == []
+
+    @pytest.mark.requirement("SO-12")
+    def test_a_missing_toss_is_looked_for_with_the_line_ups(self, clock: Clock) -> None:
+        ref = make_ref(now=NOW)
+        read(ref, payload_of(ref, chasing(188, status=Status.COMPLETED, result="won"), events=balls(1, 2)))
+        settle_ended_matches(clock.now)
+        assert "lineups" in set(ScrapeTask.objects.values_list("resource", flat=True))
+        found = Lineups(
+            source="crex",
+            captured_at=NOW,
+            source_event_id=ref.source_event_id,
+            toss=Toss(winner="India", decision="bat"),
+        )
+        late_updates.add_toss(
+            found, ref_id=ref.pk, pace=Pace(), attempt=ingest.Attempt("w-1", NOW, had_failures=False, now=NOW)
+        )
+        assert the_match().payload["toss"] == {"winner": "India", "decision": "bat"}
+        assert the_match().payload["result"] == "won"
 
     def test_a_later_correction_settles_the_match(self, clock: Clock) -> None:
         ref = live_football(clock)

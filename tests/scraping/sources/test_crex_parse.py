@@ -373,16 +373,25 @@ class TestInvalidValues:
 class TestThePage:
     """A cached page from before the toss is fetched again once play has begun."""
 
-    def needs_page(self, live: Any, **rendered: Any) -> bool:
+    def needs_page(self, live: Any, **rendered: Any) -> str:
         early = {"a": "OR.PE", "j": "", "k": "", "B": "", "h": None, "inning": None, "comment1": ""} | rendered
         state = build.state(**{"https://live.test/api/v3/getSV3?key=9XA": early})
         page = build.page(state, name="static_page")
-        return ADAPTER.needs_page(build.reading(build.CREX, build.document("live", live), page, mode=ReadMode.DIRECT))
+        return ADAPTER.needed_page(build.reading(build.CREX, build.document("live", live), page, mode=ReadMode.DIRECT))
 
     @pytest.mark.requirement("SO-12")
     def test_is_needed_for_the_toss(self) -> None:
         assert self.needs_page(build.live())
         assert self.needs_page(build.live(j="0/0(0.1", k=""))
+
+    def test_is_the_tab_of_the_details_which_alone_keeps_the_toss(self) -> None:
+        assert self.needs_page(build.live(), j="12/0(1.2").endswith("-match-updates-9XA/match-details")
+
+    def test_is_not_needed_after_the_tab_has_been_looked_at(self) -> None:
+        state = build.state(**{"https://live.test/api/v3/getSV3?key=9XA": {"a": "OR.PE", "j": "12/0(1.2"}})
+        page = build.page(state | {"https://live.test/api/v3/getIV4?key=9XA": {}}, name="static_page")
+        read = build.reading(build.CREX, build.document("live", build.live()), page, mode=ReadMode.DIRECT)
+        assert not ADAPTER.needed_page(read)
 
     @pytest.mark.parametrize(
         ("live", "rendered"),
@@ -390,7 +399,6 @@ class TestThePage:
             pytest.param(build.live(j="", k=""), {}, id="play has not begun"),
             pytest.param(build.live(j="0/0(0.0", k=""), {}, id="no ball yet"),
             pytest.param(build.live(), {"comment1": "PEL won the toss and chose to bowl"}, id="the page has the toss"),
-            pytest.param(build.live(), {"j": "12/0(1.2"}, id="the page is from after the start and has no toss"),
             pytest.param([], {}, id="no live response"),
             pytest.param({"j": [5]}, {}, id="rubbish"),
         ],
@@ -401,4 +409,4 @@ class TestThePage:
     def test_of_another_match_is_left_to_the_parser(self) -> None:
         page = build.page({"match-7QQ": {"fkey": "7QQ"}}, name="static_page")
         read = build.reading(build.CREX, build.document("live", build.live()), page, mode=ReadMode.DIRECT)
-        assert not ADAPTER.needs_page(read)
+        assert not ADAPTER.needed_page(read)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
+from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import Status
+from scraping.sources import parsing
 from scraping.sources.base import Document, Reading, RefInfo
 from scraping.sources.crex.adapter import CrexAdapter
 from stadium.sites.crex.details import fixtures
 from stadium.sites.crex.listing import names
 from tests.scraping.sources import builders as build
 from tests.scraping.sources.crex_site import CrexSite
-from tests.scraping.sources.test_never_crashes import spoilt
 
 ADAPTER = CrexAdapter()
-FEWER = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = {"p": [{"f_key": "A1", "n": "Ada Reed"}, {"f_key": "B1", "n": "Bo Finch"}], "t": [], "s": []}
 MAPPING = "https://names.test/mapping/getHomeMapDatascorecard"
 XI = "/".join("-".join(f"{side}{number}.12.{number % 4}.0.0.0" for number in range(1, 12)) for side in "AB")
@@ -240,6 +237,33 @@ class TestFixtures:
         assert (found.title, found.start_time) == ("Orchard City v Quail", build.START)
         assert [team.short_name for team in found.teams] == ["ORC", "QUA"]
 
+    @pytest.mark.parametrize(
+        "start",
+        [
+            {"ti": int(build.START.timestamp())},
+            {"ti": None, "t": int(build.START.timestamp())},
+            {"ti": None, "date": f"{build.START:%Y-%m-%d}", "time": f"{build.START:%H:%M}"},
+        ],
+        ids=["in seconds", "under another name", "date and time"],
+    )
+    def test_the_start_has_several_forms(self, start: dict[str, Any]) -> None:
+        assert self.parse([self.item("1AA", **start)])["1AA"].start_time == build.START
+
+    def test_a_key_of_digits_may_be_a_number(self) -> None:
+        assert self.parse([self.item("1AA", mf=4711)]).keys() == {"4711"}
+
+    @pytest.mark.requirement("FS-2")
+    @pytest.mark.parametrize("changes", [{"mf": None, "code": "2BB"}, {"ti": None}], ids=["unknown key", "no start"])
+    def test_a_row_that_cannot_be_read_is_counted(self, changes: dict[str, Any]) -> None:
+        with parsing.noting_unrecognized() as noted:
+            assert self.parse([self.item("1AA"), self.item("2BB", **changes)]).keys() == {"1AA"}
+        assert [one.path for one in noted] == [parsing.LIST_ROW]
+
+    @pytest.mark.requirement("EC-1", "FS-2")
+    def test_a_list_without_any_start_cannot_be_read(self) -> None:
+        with pytest.raises(SchemaBreak, match="the start of 1AA"):
+            self.parse([self.item("1AA", ti=None)])
+
     @pytest.mark.requirement("EC-1", "FS-2")
     def test_rows_without_a_known_key_are_a_changed_layout(self) -> None:
         with pytest.raises(LayoutChanged, match="mf, matchFkey"):
@@ -263,36 +287,6 @@ class TestFixtures:
     def test_of_another_shape_break_with_the_path(self) -> None:
         with pytest.raises(SchemaBreak, match=re.escape("crex.list.v1: c (")):
             self.parse([self.item("1AA", c="no key")])
-
-
-@pytest.mark.requirement("ZT-5")
-class TestAnyResponse:
-    """Any response becomes a value or one of our own errors."""
-
-    @FEWER
-    @given(answer=spoilt(CARD))
-    def test_in_place_of_a_scorecard(self, answer: Any) -> None:
-        with suppress(ScrapingError):
-            ADAPTER.parse_figures(reading("scorecard", answer))
-
-    @FEWER
-    @given(answer=spoilt(SQUADS))
-    def test_in_place_of_squads(self, answer: Any) -> None:
-        with suppress(ScrapingError):
-            ADAPTER.parse_lineups(reading("squads", answer))
-
-    @FEWER
-    @given(answer=spoilt([TestFixtures().item("1AA"), TestFixtures().item("2BB")]))
-    def test_in_place_of_fixtures(self, answer: Any) -> None:
-        with suppress(ScrapingError):
-            TestFixtures().parse(answer)
-
-    @FEWER
-    @given(answer=spoilt(CARD), live=spoilt(build.live(h="2", fo="TEST")))
-    def test_in_place_of_a_scorecard_at_a_poll(self, answer: Any, live: Any) -> None:
-        documents = (build.document("live", live), build.document("scorecard", answer), build.page(name="static_page"))
-        with suppress(ScrapingError):
-            ADAPTER.parse(build.reading(build.CREX, *documents))
 
 
 class TestAgainstTheStadium:

@@ -6,15 +6,13 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-from scraping.errors import Blocked, Drift, LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
-from scraping.payloads import Payload, Phase, Status
-from scraping.sources.base import Document, ReadMode, Request
+from scraping.errors import Blocked, Drift, LayoutChanged, PayloadRejected, SchemaBreak
+from scraping.payloads import Phase, Status
+from scraping.sources.base import Document, ReadMode
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import espncricinfo_pages as pages
 from tests.scraping.sources.espncricinfo_pages import ADAPTER, parse, read
-from tests.scraping.sources.test_never_crashes import JSON, spoilt
 
 DENIED = "<html><head><title>Access Denied</title></head><body><h1>Access Denied</h1>Reference #18</body></html>"
 
@@ -348,53 +346,6 @@ class TestParts:
         payload = ADAPTER.parse(read(build.document("page", pages.html({"match": pages.match(), "content": "none"}))))
         assert (payload.is_partial_state, payload.state.score.team_b.runs, payload.events) == (True, 88, ())
         assert {one.path for one in payload.integrity.broken_parts} == {"content"}
-
-
-GOOD = {
-    "match": pages.match(),
-    "content": pages.content(
-        pages.wicket(2),
-        pages.comment(pages.ball(1)),
-        innings=[
-            pages.inning(1, pages.ORCHARD, 151, 10, 19.2, inningOvers=[{"overNumber": 1, "balls": [pages.ball(1)]}]),
-            pages.inning(2, pages.PELICAN, 88, 2, 10.3),
-        ],
-    ),
-}
-
-
-class TestInvalidPages:
-    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(data=spoilt(GOOD) | JSON)
-    def test_it_is_a_payload_or_one_of_our_errors(self, data: Any) -> None:
-        reading = read(build.document("page", pages.html(data)))
-        card = read(build.document("scorecard", pages.html(data)))
-        try:
-            payload = ADAPTER.parse(reading)
-        except ScrapingError:
-            payload = None
-        if payload is not None:
-            assert Payload.model_validate_json(payload.model_dump_json()) == payload
-            assert len({event.id for event in payload.events}) == len(payload.events)
-        for ask in (
-            lambda: ADAPTER.older_events(reading, Request("page", pages.URL)),
-            lambda: ADAPTER.parse_lineups(card),
-            lambda: ADAPTER.parse_figures(card),
-            lambda: ADAPTER.parse_list(reading, pages.BASE),
-        ):
-            try:
-                ask()
-            except Drift:
-                continue
-
-    @settings(max_examples=100, deadline=None)
-    @given(data=spoilt({"content": {"matches": [pages.match(), pages.match(objectId=800201)]}}))
-    def test_lists_too(self, data: Any) -> None:
-        try:
-            matches = ADAPTER.parse_list(read(build.document("page", pages.html(data))), pages.BASE)
-        except ScrapingError:
-            return
-        assert len({match.source_event_id for match in matches}) == len(matches)
 
 
 @pytest.mark.requirement("SO-12", "FS-2")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from scraping.errors import Blocked, Drift, LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
-from scraping.payloads import Payload
+from scraping.errors import Blocked, LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.readings import FIELDS
 from scraping.sources import adapter_for, parsing
 from scraping.sources.base import Document, Reading, ReadMode, RefInfo, Request
@@ -21,7 +17,6 @@ from stadium.cricket.generator import TOSS_LEAD_SECONDS
 from stadium.cricket.script import CricketScript, NoticeKind
 from stadium.matches.programme import Programme
 from tests.scraping.sources import test_stadium
-from tests.scraping.sources.test_never_crashes import JSON, MANY, spoilt
 from tests.scraping.sources.test_stadium import NOON, Visitor, assert_state_is_true
 
 BOARD = adapter_for("board")
@@ -211,24 +206,3 @@ def test_cards_that_cannot_be_read_are_counted() -> None:
         (match,) = BOARD.parse_list(reading, "http://site.test")
     assert match.source_event_id == "138Z"
     assert [one.path for one in noted] == ["list[]", "list[]", "cards[].state"]
-
-
-@pytest.mark.requirement("ZT-5")
-@MANY
-@given(found=spoilt(_good()) | JSON, body=st.none() | st.binary(max_size=100))
-def test_never_crashes_on_values_of_an_open_page(found: Any, body: bytes | None) -> None:
-    text = body if body is not None else json.dumps(found).encode()
-    reading = Visitor(None, "", [NOON]).reading(  # type: ignore[arg-type]
-        RefInfo("138Z", "http://site.test/match/a-138Z"), ReadMode.ATTACHED, Document(FIELDS, "", 200, "", text)
-    )
-    try:
-        payload = BOARD.parse(reading)
-        assert Payload.model_validate_json(payload.model_dump_json()) == payload
-    except ScrapingError:
-        pass
-    for other in (
-        lambda: BOARD.older_events(reading, Request("page", "http://site.test/")),
-        lambda: BOARD.parse_list(reading, "http://site.test"),
-    ):
-        with suppress(Drift):
-            other()

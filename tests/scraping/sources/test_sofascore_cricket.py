@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
-from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak, ScrapingError
+from scraping.errors import LayoutChanged, PayloadRejected, SchemaBreak
 from scraping.payloads import Event, Payload, Phase, Status
 from scraping.sources import adapter_for
 from scraping.sources.base import Document, Reading, RefInfo
@@ -22,7 +21,6 @@ from stadium.matches.programme import Match
 from tests.scraping.sources import builders as build
 from tests.scraping.sources import cricsheets
 from tests.scraping.sources.sofa_stadium import PHASES, Site
-from tests.scraping.sources.test_never_crashes import MANY, spoilt
 
 ADAPTER = SofascoreCricketAdapter()
 REF = RefInfo("8001", "http://site.test/sofascorecricket/en/cricket/match/orchard-pelican/XyZ#id:8001")
@@ -361,27 +359,6 @@ class TestBalls:
         assert payload.events == whole.events
         assert not payload.events_are_complete
         assert [part.path for part in payload.integrity.broken_parts] == ["incidents[]"]
-
-
-@pytest.mark.requirement("ZT-5")
-class TestInvalidResponses:
-    @settings(MANY, max_examples=100)
-    @given(
-        one=spoilt({"event": event()}),
-        incidents=spoilt({"incidents": [ball(2, 1, 2, "W", wicket=True), ball(1, 1, 1)]}),
-        innings=spoilt({"innings": [{"number": 1, "battingTeam": {"id": AWAY, "name": "Pelican"}, "score": 1,
-                                     "wickets": 0, "overs": 0.1, "battingLine": [{"playerName": "Bo", "score": 1}]}]}),
-    )  # fmt: skip
-    def test_is_a_payload_or_an_error_of_ours(self, one: Any, incidents: Any, innings: Any) -> None:
-        documents = [build.document(name, body) for name, body in
-                     (("event", one), ("incidents", incidents), ("innings", innings))]  # fmt: skip
-        read = build.reading(REF, *documents)
-        for parsed in (ADAPTER.parse, ADAPTER.parse_figures, ADAPTER.parse_lineups):
-            try:
-                found = parsed(read)
-            except ScrapingError:
-                continue
-            assert type(found).model_validate_json(found.model_dump_json()) == found
 
 
 class TestLists:

@@ -85,6 +85,12 @@ class TestUnnamed:
         found = with_unnamed_wickets([ball(1, "4/1"), ball(2, "4/2"), out(2, "0-2", "Bo Finch", "b Reed")], fallen)
         assert [(one.id, one.slot) for one in found[2:]] == [("0-2:w", "w:1:2")]
 
+    @pytest.mark.parametrize(("per_over", "count"), [(5, 2), (6, 1)])
+    def test_the_last_ball_of_a_set_of_five_is_the_one_before(self, per_over: int, count: int) -> None:
+        events = [ball(5, "4/1"), ball(1, "4/3", over=1), out(3, "1-1")]
+        found = [one for one in with_unnamed_wickets(events, per_over=per_over) if one.kind == "dismissal"]
+        assert len(found) == count
+
     def test_one_wicket_is_one(self) -> None:
         assert wickets(ball(1, "4/1"), ball(2, "4/2"), out(2, "0-2")) == [("0-2:w", "w:1:2")]
 

@@ -13,7 +13,6 @@ from django.core.management.base import BaseCommand, CommandError
 from monitoring import log_rows
 from monitoring.metrics.exposition import start_worker_metrics
 from scraping.browser.launcher import BrowserOptions
-from scraping.policies.timeouts import Timeouts
 from scraping.scheduler import hint
 from scraping.worker.process import WorkerOptions, WorkerProcess
 from victoryline.configuration import Config
@@ -24,7 +23,7 @@ from victoryline.engine_process import (
     start_scheduler,
     stop_seconds,
 )
-from victoryline.lib import availability, chromium, identity
+from victoryline.lib import availability, identity
 from victoryline.lib.hint_broker import install_broker
 from victoryline.lib.logs import set_process
 from victoryline.lib.processes import own_temp_dir
@@ -70,20 +69,8 @@ class Command(BaseCommand):
 
 def _make_worker(config: Config, worker_id: str, watchdog: Watchdog, temp_dir: Path) -> WorkerProcess:
     broker = install_broker(config.redis_url)
-    program = chromium.find(chosen=config.chromium_path, var_dir=config.var_dir)
-    if program is None:
+    browser = BrowserOptions.of(config, owner=worker_id)
+    if browser is None:
         raise CommandError("No Chromium was found. `python manage.py doctor` says what to do.")
-    browser = BrowserOptions(
-        executable=program,
-        owner=worker_id,
-        headless=config.browser_headless,
-        timeouts=Timeouts(
-            config.page_timeout_seconds, config.navigation_timeout_seconds, config.selector_timeout_seconds
-        ),
-        uses_cdp=config.scraper_use_cdp,
-        cdp_endpoint=config.scraper_cdp_endpoint,
-        has_stealth=config.scraper_stealth,
-        trace=config.source_trace,
-    )
     options = WorkerOptions(worker_id, config, browser, stall_limits(config), temp_dir)
     return WorkerProcess(broker, options, watchdog, due_hints=hint.own_hints)
