@@ -115,7 +115,7 @@ def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
         return float(min(int(value[:9]), MAX_RETRY_AFTER_SECONDS))
     try:
         seconds = (parsedate_to_datetime(value) - now).total_seconds()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_SECONDS)
 

@@ -27,7 +27,7 @@ from scraping.documents.cache import documents
 from scraping.documents.cached_match import CACHE, SHOWN, CachedMatch, NotCachedError, Page
 from scraping.documents.filters import MatchFilter, Place
 from scraping.documents.freshness import DataState, Freshness
-from scraping.payloads import Status
+from scraping.payloads import Status, checksum_of
 from victoryline.lib.http.openapi import describe
 from victoryline.lib.http.problems import ApiProblem, DatabaseAway
 from victoryline.lib.http.views import ConditionalView, MakeBody, read_params
@@ -187,6 +187,8 @@ class MatchReadView(FreshView):
         freshness = match.freshness(timezone.now())
         good_for = refuse_stale(freshness, asked.get("max_age"))
         etag, body = self.read(match, freshness, asked)
+        if etag and match.left_out:  # `_metadata.integrity` may change while the match does not
+            etag = f'{etag[:-1]}-{checksum_of({"left_out": match.left_out})[:8]}"'
         changed_at = match.changed_at if self.has_change_time else None
         return Answer(freshness, etag, CACHE_SECONDS[Status(match.status)], body, changed_at, good_for)
 

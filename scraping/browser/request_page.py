@@ -175,7 +175,7 @@ class RequestPage:
             return
         try:
             waiting.response.set_result(self._document(waiting, result))
-        except ScrapingError as error:
+        except Exception as error:  # noqa: BLE001 - also a bug: nothing else would end the wait for this response
             waiting.response.set_exception(error)
 
     def _may_be_refused(self, waiting: Waiting, result: dict[str, Any]) -> bool:
@@ -204,7 +204,8 @@ class RequestPage:
         if not body and status == 200 and not waiting.may_be_empty:
             raise Transient(f"{path} responded with an empty body", http_status=200, url=request.url)
         length = headers.get("content-length", "")
-        wire_bytes = int(length[:12]) if length.isascii() and length.isdigit() else len(body)
+        # A response without a body, as with status 204, may state any length.
+        wire_bytes = min(int(length[:12]), self._max_bytes) if length.isascii() and length.isdigit() else len(body)
         proxy.credit(wire_bytes)
         return Document.from_response(request.name, request.url, status, headers, body, wire_bytes=wire_bytes)
 

@@ -220,9 +220,9 @@ class Session:
         )
 
     async def fetch(self, request: Request, *, seconds: float, may_be_empty: bool = False) -> Document:
-        """Requests a document that belongs to no match directly, and in a page where that is refused."""
+        """Requests a document that belongs to no match directly, and in a page where that is refused, if it may be."""
         document = await self.client.fetch(request, seconds=seconds, may_be_empty=may_be_empty)
-        if document.status in (401, 403):
+        if document.status in (401, 403) and self.site.read_way != ReadMode.DIRECT:
             with contextlib.suppress(ScrapingError):
                 return await self.request_page.fetch(request, seconds=seconds, may_be_empty=may_be_empty)
         return document

@@ -182,8 +182,12 @@ class CachedMatch:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Returns the parts that could not be read; empty if one source's latest reading has everything."""
-        readings = [ref.left_out for ref in self.refs if ref.left_out is not None]
+        """Returns the parts that could not be read; empty if one source's latest reading has everything.
+
+        The latest reading of a source that is not polled any more says nothing about the present data.
+        """
+        polled = [ref for ref in self.refs if ref.planned_at is not None]
+        readings = [ref.left_out for ref in polled or self.refs if ref.left_out is not None]
         return min(readings, key=len, default=())
 
     @property

@@ -162,7 +162,7 @@ def after_failed_attempt(
             extra={"action": "match_paused", "match_id": match.key, "failures": match.consecutive_failure_count},
         )
         why = f"{match.consecutive_failure_count} failed attempts within ten minutes"
-        pause(match_id=match.pk, until=until, reason=why, actor="the engine", now=now)
+        pause(match_id=match.pk, until=until, reason=why, actor="lifecycle", now=now)
     return until
 
 
@@ -179,7 +179,7 @@ def end_pauses(*, now: datetime) -> int:
     ended = 0
     for match_id in list(Match.objects.paused().filter(pause_until__lte=now).values_list("pk", flat=True)[:200]):
         with suppress(NotAllowed, Match.DoesNotExist):  # resumed or deleted meanwhile
-            resume(match_id=match_id, actor="the scheduler", reason="the pause is over", now=now)
+            resume(match_id=match_id, actor="scheduler", reason="the pause is over", now=now)
             ended += 1
     return ended
 

@@ -111,7 +111,7 @@ def begin_waiting(*, now: datetime) -> int:
             waits.update(watch_at=None)
         elif poll_times.start_watching(waits, now):
             watch_began.send_robust(
-                sender=Match, match_id=ref.match_id, reason="there is room again", actor="the scheduler"
+                sender=Match, match_id=ref.match_id, reason="there is room again", actor="scheduler"
             )
             begun += 1
     return begun
@@ -137,7 +137,7 @@ def end_idle(*, now: datetime) -> int:
     with transaction.atomic():
         _end(refs, reason=reason, begin_again_at=now + timedelta(minutes=IDLE_MINUTES), now=now)
     for ref in refs:
-        watch_ended.send_robust(sender=Match, match_id=ref.match_id, reason=reason, actor="the scheduler")
+        watch_ended.send_robust(sender=Match, match_id=ref.match_id, reason=reason, actor="scheduler")
     return len(refs)
 
 

@@ -161,6 +161,8 @@ class SourceAccess:
         reading = await ask(session, mode)
         error = error_in(reading, required)
         if error is None:
+            if not any(error_for(one) is None for one in reading.documents.values()):
+                return reading  # it teaches nothing: none of its documents is required, and none was sent
             session.accepted_modes.add(mode)
             if has_refused:
                 self.modes.accepted(site.key, mode)
@@ -296,7 +298,7 @@ def error_in(reading: Reading, required: Collection[str]) -> ScrapingError | Non
         if name == PAGE or name in required:
             if (error := error_for(document)) is not None:
                 return error
-            if name != PAGE and document.content_type.startswith("text/html") and is_challenge(document.text()):
+            if document.content_type.startswith("text/html") and is_challenge(document.text()[:CHALLENGE_BYTES]):
                 return Challenged(f"{name} answered with a bot challenge", url=document.url)
     return None
 

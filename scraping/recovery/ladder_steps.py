@@ -18,7 +18,7 @@ from scraping.policies.ladder import Rung
 from scraping.recovery import worker_commands
 from scraping.recovery.silent_matches import read_at_once, watched_refs
 
-ACTOR = "the scheduler"
+ACTOR = "scheduler"
 # However many matches are silent, a source's session is changed and a worker's browser replaced at most once in these
 # shares of the staleness threshold.
 AGAIN_SHARES = {CommandKind.FRESH_SESSION: 0.2, CommandKind.RECYCLE_BROWSER: 1.0}
@@ -80,10 +80,11 @@ def _change_browser(match: Match, refs: Sequence[MatchRef], context: StepContext
     scrapers = Scraper.objects.filter(ref__in=refs, stopped_at__isnull=True)
     reading = set(scrapers.values_list("worker_id", flat=True)) & set(context.workers)
     wanted = sorted(reading or context.workers)
+    reason = f"{match.key} is silent"  # public: a title is match data
     given = [
         command
         for worker_id in wanted
-        if (command := _command(CommandKind.RECYCLE_BROWSER, worker_id, "", f"{match} is silent", context))
+        if (command := _command(CommandKind.RECYCLE_BROWSER, worker_id, "", reason, context))
     ]
     summary = "its browser is replaced" if given else "its browser was replaced just now"
     return StepResult(summary, {"commands": given, "workers": wanted})

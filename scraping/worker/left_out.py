@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from scraping.errors import SchemaBreak
 from scraping.journal import Claim, error_log, evidence
 from scraping.journal.error_log import ErrorReport
-from scraping.models import MatchRef, Source
+from scraping.models import Evidence, MatchRef, Source
 from scraping.payloads import Parsed
 from scraping.readings import AttemptEvidence, Reading, attach_evidence, evidence_from
 from scraping.sources import parsing
@@ -28,6 +28,7 @@ class LeftOut:
     def __init__(self, claim: Claim, source: Source, ref: MatchRef | None = None) -> None:
         self._claim, self._source, self._ref = claim, source, ref
         self._error: SchemaBreak | None = None
+        self._files: tuple[ErrorReport, list[Evidence]] | None = None
 
     @contextmanager
     def rows_of(self, reading: Reading, engine: Engine) -> Iterator[None]:
@@ -61,14 +62,30 @@ class LeftOut:
             self._error = SchemaBreak(message, url=reading.ref.url)
             attach_evidence(self._error, AttemptEvidence(tuple(reading.documents.values())))
 
-    def report(self, *, now: datetime) -> None:
-        """Writes the error with its evidence, in the caller's transaction; nothing if the same was reported lately."""
-        if self._error is None:
-            return
+    @contextmanager
+    def evidence_stored(self, *, now: datetime) -> Iterator[None]:
+        """Writes the files before its body; nothing if the same was reported lately.
+
+        Redacting large responses takes a second, for which no transaction may hold its locks.
+        """
+        if self._error is not None:
+            report = self._report_of(self._error, now)
+            if not error_log.was_reported(report, within=REPORTED_EVERY):
+                name = report.match_key or self._source.key
+                self._files = report, evidence.store(report, name=name, is_final=True)
+        yield
+
+    def report(self) -> None:
+        """Writes the error with its evidence, in the caller's transaction."""
+        if self._files is not None:
+            report, files = self._files
+            evidence.attach(files, error_log.record(report), report)
+
+    def _report_of(self, error: SchemaBreak, now: datetime) -> ErrorReport:
         key = self._ref.key if self._ref else ""
-        report = ErrorReport(
+        return ErrorReport(
             source_id=self._source.pk,
-            error=self._error,
+            error=error,
             operation=self._claim.resource.value,
             attempt=self._claim.attempt,
             now=now,
@@ -78,6 +95,3 @@ class LeftOut:
             where=key,
             url=self._ref.url if self._ref else self._source.base_url,
         )
-        if not error_log.was_reported(report, within=REPORTED_EVERY):
-            files = evidence.store(report, name=key or self._source.key, is_final=True)
-            evidence.attach(files, error_log.record(report), report)

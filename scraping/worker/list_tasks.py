@@ -58,9 +58,9 @@ def scrape_discovery(claim: Claim, engine: Engine) -> None:
     fixtures, fixtures_at = _read_fixtures(source, adapter, engine, left_out, now=timezone.now())
     engine.progress(claim, Stage.VALIDATED)
     now = timezone.now()
-    with journal.finishing(claim, now=now):
+    with left_out.evidence_stored(now=now), journal.finishing(claim, now=now):
         new = discovery.register(source, (*fixtures, *found), now=now, fixtures_at=fixtures_at)
-        left_out.report(now=now)
+        left_out.report()
         breakers.record_success(claim.task_id, source, policies=engine.policies, now=now)
     if new:
         logger.info("%d new matches at %s", new, source.key, extra={"action": "matches_discovered"})

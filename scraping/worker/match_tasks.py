@@ -127,11 +127,12 @@ def scrape_lineups(claim: Claim, engine: Engine) -> None:
     now, refusal = timezone.now(), lineups.refusal_of(found, ref.match)
     state = TaskState.SKIPPED if refusal else TaskState.SUCCESS
     note_outcome(SKIPPED if refusal else "read")
-    with journal.finishing(claim, now=now, to_state=state, reason=refusal):
+    finishing = journal.finishing(claim, now=now, to_state=state, reason=refusal)
+    with left_out.evidence_stored(now=now), finishing:
         stored = lineups.store(found, ref_id=ref.pk, now=now)
         attempt = ingest.Attempt(claim.worker_id, found.captured_at, had_failures=False, now=now, is_replayed=True)
         late_updates.add_toss(found, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt)
-        left_out.report(now=now)
+        left_out.report()
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     if stored.refusal:
         logger.info("Line-ups of %s: %s", ref.key, stored.refusal, extra={"action": "lineups_not_kept"})
@@ -146,9 +147,9 @@ def scrape_figures(claim: Claim, engine: Engine) -> None:
     requests = adapter.figure_requests(target.ref, target.site.base_url)
     found, left_out = _read_extra(claim, engine, target, requests, adapter.parse_figures, ref=ref)
     now = timezone.now()
-    with journal.finishing(claim, now=now):
+    with left_out.evidence_stored(now=now), journal.finishing(claim, now=now):
         number = lineups.store_figures(found, ref_id=ref.pk)
-        left_out.report(now=now)
+        left_out.report()
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
     logger.info("%d figures of players of %s are new", number, ref.key, extra={"action": "figures_read"})
 

@@ -225,7 +225,12 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
     now = timezone.now()
     left_out = LeftOut(claim, ref.source, ref)
     left_out.parts_of(reading, payload, known=ref.left_out)
-    with evidence_from(reading), _spooled_if_not_stored(ref, payload), journal.finishing(claim, now=now):
+    with (
+        evidence_from(reading),
+        _spooled_if_not_stored(ref, payload),
+        left_out.evidence_stored(now=now),
+        journal.finishing(claim, now=now),
+    ):
         attempt = ingest.Attempt(
             claim.worker_id,
             payload.captured_at,
@@ -237,7 +242,7 @@ def ingest_reading(claim: Claim, ref: MatchRef, reading: Reading, payload: Paylo
         )
         ingested = ingest.apply(payload, ref_id=ref.pk, pace=engine.policies.pace, attempt=attempt, known=ref)
         crash_point("ingest.applied")
-        left_out.report(now=now)
+        left_out.report()
         breakers.record_success(claim.task_id, ref.source, ref, policies=engine.policies, now=now)
         if ingested.is_milestone and not payload.is_partial_state:  # a partial source has no more to read
             endings.sync_at_milestone(ref, now=now)

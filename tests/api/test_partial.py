@@ -41,6 +41,19 @@ def test_a_broken_part_is_named_until_it_is_read_again(caller) -> None:
     assert metadata(caller, ref)["integrity"] == {"is_complete": True, "left_out": []}
 
 
+def test_the_etag_changes_with_the_parts_though_the_match_does_not(caller) -> None:
+    ref = make_ref()
+    poll(ref, 100, BROKEN)
+    address = f"/api/v1/matches/{ref.match_id}"
+    first = caller.get(address)
+    assert caller.get(address, If_None_Match=first["ETag"]).status_code == 304
+    poll(ref, 100)
+    second = caller.get(address, If_None_Match=first["ETag"])
+    assert second.status_code == 200
+    assert second.json()["sequence"] == first.json()["sequence"]
+    assert second.json()["_metadata"]["integrity"]["is_complete"]
+
+
 def test_a_score_without_events_is_served(caller) -> None:
     ref = make_ref()
     poll(ref, 100, Integrity(missing_fields=("events",)))
@@ -55,6 +68,15 @@ def test_one_source_that_has_everything_is_enough(caller) -> None:
     poll(ref, 100, BROKEN)
     poll(other, 100, events=balls(1, 2))
     assert metadata(caller, ref)["state"] == "fresh"
+
+
+def test_a_source_that_is_not_polled_any_more_is_not(caller) -> None:
+    ref = make_ref()
+    other = make_ref(ref.match, source="espn")
+    poll(other, 99, events=balls(1, 2))
+    MatchRef.objects.filter(pk=other.pk).update(is_watched=False)
+    poll(ref, 100, BROKEN)
+    assert metadata(caller, ref)["state"] == "partial"
 
 
 def test_old_data_is_stale_and_names_the_parts_too(caller, settings) -> None:

@@ -150,7 +150,7 @@ def test_a_pause_ends_by_itself_and_is_evaluated(clock: Clock) -> None:
     ref = make_ref(make_match())
     read(ref, clock, 95)
     until = clock.now + timedelta(seconds=300)
-    lifecycle.pause(match_id=ref.match_id, until=until, reason="5 failed tasks", actor="the engine", now=clock.now)
+    lifecycle.pause(match_id=ref.match_id, until=until, reason="5 failed tasks", actor="lifecycle", now=clock.now)
     assert lifecycle.end_pauses(now=clock.now + timedelta(seconds=299)) == 0
     clock.forward(300)
     assert lifecycle.end_pauses(now=clock.now) == 1
@@ -159,4 +159,4 @@ def test_a_pause_ends_by_itself_and_is_evaluated(clock: Clock) -> None:
     read(ref, clock, 97)
     assert evaluate_recoveries(clock.now) == 1
     rows = AuditEntry.objects.order_by("pk").values_list("action_type", "actor", "outcome", "duration_seconds")
-    assert list(rows) == [("pause", "the engine", "success", 0.0), ("resume", "the scheduler", "success", 3.0)]
+    assert list(rows) == [("pause", "lifecycle", "success", 0.0), ("resume", "scheduler", "success", 3.0)]

@@ -16,9 +16,11 @@ from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Alert, AuditEntry, AuditOutcome, Severity
 from scraping import signals
 from scraping.browser.host import Replacement
-from scraping.models import Breaker, CommandKind
+from scraping.matches import lifecycle
+from scraping.models import Breaker, CommandKind, WorkerCommand
 from scraping.policies.ladder import Rung
 from scraping.recovery import worker_commands
+from scraping.recovery.ladder_steps import StepContext, take_step
 from tests.factories import NOW
 from tests.monitoring.rows import make_task, make_watched
 
@@ -118,6 +120,22 @@ class TestOrders:
         entry = AuditEntry.objects.get()
         assert (entry.action_type, entry.actor, entry.outcome) == (action, "Ann", "pending")
         assert (entry.duration_seconds, entry.before["grade"]) == (3.5, "HEALTHY")
+
+    def test_a_browser_that_the_ladder_replaced_is_no_manual_one_and_its_reason_names_no_teams(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        take_step(match, Rung.BROWSER, StepContext(("w1",), 300.0, NOW))
+        worker_commands.finish(WorkerCommand.objects.get(), outcome="browser 2", now=NOW)
+        entry = AuditEntry.objects.get()
+        assert (entry.action_type, entry.trigger_condition) == ("browser_recycle", f"{match.key} is silent")
+        assert entry.actor in audit.COMPONENTS
+
+    def test_pauses_of_our_own_are_by_a_component(self) -> None:
+        match, _, _ = make_watched(now=NOW)
+        limits = {"pause_after": 1, "pause_seconds": 60.0}
+        lifecycle.after_failed_attempt(match.pk, reason="timeout", is_dead=False, now=NOW, **limits)
+        lifecycle.end_pauses(now=NOW + timedelta(seconds=61))
+        assert {entry.actor for entry in AuditEntry.objects.all()} == {"lifecycle", "scheduler"}
+        assert {"lifecycle", "scheduler"} <= audit.COMPONENTS
 
     @pytest.mark.requirement("SO-6", "SO-15")
     @pytest.mark.parametrize(("actor", "action"), [("Ann", "manual_trigger"), ("scheduler", "browser_recycle")])

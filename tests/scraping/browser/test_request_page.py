@@ -7,11 +7,13 @@ import contextlib
 import gzip
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
 
 from scraping.browser.egress.forward_proxy import TrafficLimits
+from scraping.browser.request_page import RequestPage
 from scraping.browser.session import Session
 from scraping.browser.sessions import Sessions
 from scraping.errors import EgressRefused, PageCrashed, ReadTimeout, RobotsRefused, ScrapingError, Transient
@@ -151,6 +153,16 @@ class TestRequests:
             browser_worker.run(checks.check(session, site, f"{local_site.url}/private"))
         assert local_site.paths() == ["/robots.txt"] * 2
 
+    def test_of_robots_txt_stay_direct_where_that_is_set(
+        self, browser_worker: Worker, sessions: Sessions, local_site: LocalSite
+    ) -> None:
+        local_site.answers["/robots.txt"] = lambda _: web.Response(status=403)
+        site = local_site.as_source(read_way="direct")
+        session = browser_worker.run(sessions.get(site))
+        browser_worker.run(Robots().check(session, site, f"{local_site.url}/public"))
+        assert local_site.paths() == ["/robots.txt"]
+        assert not session.page_count
+
 
 class TestLimits:
     def failure(self, worker: Worker, session: Session, site: LocalSite, path: str) -> ScrapingError:
@@ -183,6 +195,21 @@ class TestLimits:
 
         local_site.answers[path] = slowly
         assert isinstance(self.failure(browser_worker, session, local_site, path), ReadTimeout)
+
+    def test_of_the_forward_proxy_do_not_grow_by_a_stated_length(
+        self, browser_worker: Worker, session: Session, local_site: LocalSite
+    ) -> None:
+        async def state_length(request: web.Request) -> web.Response:
+            assert request.transport is not None
+            request.transport.write(b"HTTP/1.1 204 No Content\r\nContent-Length: 999999999999\r\n\r\n")  # type: ignore[attr-defined]
+            await asyncio.sleep(0.2)
+            return web.Response(status=204)
+
+        local_site.answers["/none"] = state_length
+        reading = browser_worker.run(read(session, local_site, requested(local_site, "/none")))
+        assert reading.documents["live"].status == 204
+        assert reading.bytes_in <= 200_000
+        assert session.forward_proxy.traffic.requested <= 200_000
 
     def test_of_content(self, browser_worker: Worker, session: Session, local_site: LocalSite) -> None:
         local_site.answers["/empty"] = lambda _: web.Response()
@@ -238,6 +265,18 @@ class TestLimits:
 
 
 class TestLoss:
+    def test_of_a_response_to_a_bug_ends_the_wait_for_it(
+        self, browser_worker: Worker, session: Session, local_site: LocalSite, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def wait() -> None:
+            with monkeypatch.context() as patched:
+                patched.setattr(RequestPage, "_document", Mock(side_effect=OverflowError))
+                with pytest.raises(OverflowError):
+                    await asyncio.wait_for(read(session, local_site), 5)
+            assert (await document(session, local_site)).status == 200
+
+        browser_worker.run(wait())
+
     def test_of_the_page_fails_the_requests_under_way_and_the_next_one_opens_another(
         self, browser_worker: Worker, session: Session, local_site: LocalSite
     ) -> None:

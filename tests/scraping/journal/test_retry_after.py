@@ -26,6 +26,8 @@ NOW = datetime(2026, 1, 10, 12, 0, tzinfo=UTC)
         ("²", None),
         ("-5", None),
         ("soon", None),
+        ("Sat, 10 Jan 99999999999999999999 12:00:00 GMT", None),
+        ("Sat, 10 Jan 2026 12:00:00 +99999999999999999999", None),
     ],
 )
 def test_is_understood_and_bounded(header: str | None, seconds: float | None) -> None:

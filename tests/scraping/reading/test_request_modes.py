@@ -113,10 +113,11 @@ class TestRefusals:
             (document(401), "auth"),
             (document(403, body=b'{"error":{"code":403,"reason":"challenge"}}'), "challenge"),
             (
-                document(200, body=b"<title>Just a moment...</title><div id=challenge-form>", kind="text/html"),
+                document(200, body=CHALLENGE, kind="text/html"),
                 "challenge",
             ),
             (document(403, PAGE), "blocked"),
+            (document(200, PAGE, body=CHALLENGE, kind="text/html"), "challenge"),
             (document(403, "feed"), None),  # not required
             (document(429), None),  # a request to ask less often
             (document(404), None),
@@ -152,6 +153,7 @@ class Asking:
         self.source = source
         self.access = SourceAccess(SimpleNamespace(), Tokens(), None)  # type: ignore[arg-type]
         self.access.modes = modes
+        self.required = ["live"]
         self.site = Site("crex", "https://crex.test", read_way=read_way)
         self.new_session()
 
@@ -162,7 +164,7 @@ class Asking:
         async def ask() -> list[Reading]:
             one = self.access._ask_as_learned
             return await asyncio.gather(
-                *(one(self.session, ask=self.source.ask, required=["live"]) for _ in range(number))
+                *(one(self.session, ask=self.source.ask, required=self.required) for _ in range(number))
             )
 
         self.source.asked.clear()
@@ -223,6 +225,19 @@ class TestLearning:
         asking()
         assert asking.source.asked == [DIRECT]
         assert learned(modes).mode is IN_PAGE, "nor does a trial that got one"
+
+    def test_refused_documents_that_are_not_required_are_no_accepted_ones(
+        self, modes: RequestModes, clock: Clock
+    ) -> None:
+        asking = Asking(Source403(IN_PAGE), modes)
+        asking.required = []
+        asking()
+        assert asking.session.accepted_modes == set()
+        modes.refused("crex", accepted=IN_PAGE, reason=REFUSED)
+        clock.wait(600)
+        asking()
+        assert asking.source.asked == [DIRECT], "the trial"
+        assert learned(modes).mode is IN_PAGE
 
     def test_a_refusal_in_a_session_that_was_accepted_is_about_the_session(self, modes: RequestModes) -> None:
         asking = Asking(Source403(DIRECT, IN_PAGE), modes)

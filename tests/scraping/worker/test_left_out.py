@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from scraping.journal import evidence
@@ -46,6 +48,20 @@ def test_are_reported_with_the_response(django_capture_on_commit_callbacks: obje
     content = evidence.content_of(error.files.get())
     assert content is not None
     assert b'{"batters": [null]}' in content
+
+
+def test_their_files_are_written_outside_the_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    ref, depths = make_ref(), []
+    store = evidence.store
+    outside = len(connection.savepoint_ids)
+
+    def stored(*args: Any, **fields: Any) -> Any:
+        depths.append(len(connection.savepoint_ids))
+        return store(*args, **fields)
+
+    monkeypatch.setattr(evidence, "store", stored)
+    poll(ref, 100, "batters[].name")
+    assert depths == [outside]
 
 
 def test_are_reported_once() -> None:
