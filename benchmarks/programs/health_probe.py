@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 TIMEOUT_SECONDS = 10.0
-TIMESTAMP = re.compile(rb'"(?:timestamp|generated_at)":"([^"]+)"')
+TIMESTAMP = re.compile(rb'"timestamp":"([^"]+)"')
 STATUS = re.compile(rb'"(?:status|grade)":"([^"]+)"')
 
 

@@ -39,6 +39,7 @@ EXTERNAL_SETTINGS = ("DATABASE_URL", "REDIS_URL", "CONFIG_FILE")
 # At high speed a break takes seconds, and an outage of a minute is most of the match.
 SETTINGS = {
     "POLLING_INTERVAL_SECONDS": "1",
+    "RATE_LIMIT_STANDARD_PER_MINUTE": "100000",  # each comparison reads the whole feed
     "BREAK_INTERVAL_SECONDS": "2.5",
     "ERROR_CALM_SECONDS": "3",
     "DISCOVERY_INTERVAL_SECONDS": "10",
