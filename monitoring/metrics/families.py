@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db.models import Count, Q, Sum
+from django.db.models.fields.json import KeyTextTransform
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -19,13 +20,14 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
-from monitoring.audit import RECOVERIES
+from monitoring.audit import MANUAL_TRIGGER, RECOVERIES
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.scrapers import health_of
 from monitoring.health.status_rules import SystemStatus
 from monitoring.models import AuditEntry, Grade, Severity
 from monitoring.objectives import WINDOW_NAME, last_hour
 from monitoring.queries import matches_to_watch, open_alerts, percentile
+from scraping.browser.health import LaunchCause
 from scraping.models import (
     Breaker,
     BreakerState,
@@ -41,6 +43,7 @@ from scraping.models import (
 BUCKETS = (1, 2.5, 5, 10, 30, 60, 120, 300)
 NOT_ARCHIVED = ~Q(match__lifecycle=MatchLifecycle.ARCHIVED)
 HEALTH_NUMBERS: Final = {HealthStatus.HEALTHY: 0, HealthStatus.DEGRADED: 1, HealthStatus.FAILING: 2}
+RECYCLE_REASONS: Final = {LaunchCause.AGE: "uptime", LaunchCause.PAGES: "task_count", MANUAL_TRIGGER: "manual"}
 BREAKER_NUMBERS: Final = {BreakerState.CLOSED.value: 0, BreakerState.HALF_OPEN.value: 1, BreakerState.OPEN.value: 2}
 
 # Gauges of each active scraper and each live worker: name, help, column. A time is exported as the seconds since then.
@@ -156,8 +159,18 @@ def _totals(evaluation: Evaluation) -> Iterator[Metric]:
         ("scraper_failure_ratio", "Share of failed tasks in the last ten minutes.", evaluation.failure_ratio),
     ):
         yield gauge(name, text, [(value,)])
-    recycles = _counts(AuditEntry.objects.filter(action_type__in=RECOVERIES), "action_type")
-    yield counter("scraper_recycles", "Recovery actions by type.", recycles.items(), "reason")
+    yield counter("scraper_recycles", "Recovery actions by their reason.", _recycles().items(), "reason")
+
+
+def _recycles() -> dict[str, int]:
+    """Returns the numbers of replaced browsers by cause, and of other recovery actions by type."""
+    cause = KeyTextTransform("cause", "metadata")
+    rows = AuditEntry.objects.filter(action_type__in=RECOVERIES).values_list("action_type", cause).order_by()
+    numbers = dict.fromkeys(RECYCLE_REASONS.values(), 0)
+    for action, caused_by, number in rows.annotate(number=Count("pk")):
+        reason = RECYCLE_REASONS.get(caused_by or action, caused_by or action)
+        numbers[reason] = numbers.get(reason, 0) + number
+    return numbers
 
 
 def _counts(rows: Any, column: str) -> dict[str, int]:

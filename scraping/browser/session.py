@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 
 from playwright.async_api import Browser, BrowserContext, Page, ProxySettings, Response
 from playwright.async_api import Error as PlaywrightError
+from prometheus_client import Counter as CounterMetric
 
 from scraping.browser.blocking import PageTraffic, RequestBlocker
 from scraping.browser.cookies import (
@@ -50,6 +51,9 @@ from scraping.readings import (
     report_stage,
 )
 
+_navigation_failures = CounterMetric(
+    "scraper_navigation_failures", "Pages that could not be loaded: timeouts, refusals, network errors.", ["domain"]
+)
 CONTEXT_SECONDS = 10.0
 CLOSE_SECONDS = 3.0
 
@@ -272,9 +276,10 @@ class Session:
         self.client.rules.check_url(url)
         before = self.forward_proxy.traffic.refused
         try:
-            return await with_timeout(
-                page.goto(url, wait_until="domcontentloaded", timeout=seconds * 1000), seconds + 1, f"loading {url}"
-            )
+            with _navigation_failures.labels(self.site.key).count_exceptions():
+                return await with_timeout(
+                    page.goto(url, wait_until="domcontentloaded", timeout=seconds * 1000), seconds + 1, f"loading {url}"
+                )
         except PlaywrightError as error:
             traffic = self.forward_proxy.traffic
             if CONNECTION_REFUSED in str(error) and traffic.refused > before:

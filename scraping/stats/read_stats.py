@@ -17,7 +17,7 @@ from cachetools import TTLCache
 from django.db import transaction
 from django.db.models import Count, F
 from django.dispatch import receiver
-from prometheus_client import REGISTRY, Counter
+from prometheus_client import REGISTRY, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -41,6 +41,9 @@ NULL_RATE = ("integrity_null_rate", "Share of the wanted fields that a match's p
 
 _requests_total = Counter(
     "scraper_requests", "Requests made, by the browser's resource type or the read mode.", ["type"]
+)
+_duration = Histogram(
+    "scraper_scrape_duration_seconds", "Duration of readings.", ["domain"], buckets=(0.05, 0.1, 0.3, 1, 3, 10, 30)
 )
 _blocked_total = Counter("scraper_requests_blocked", "Requests of pages that were blocked.", ["type"])
 _mode_changes_total = Counter("scraper_read_mode_changes", "Changes of a match's read mode.", ["source", "from", "to"])
@@ -122,6 +125,7 @@ class ReadStats:
         """Counts the cost of a reading of the source (by its key)."""
         with self._lock:
             count(self._days, {(source, reading.captured_at.date()): Cost.of(reading)})
+        _duration.labels(source).observe(reading.duration_ms / 1000)
         if reading.mode.is_requested:
             _requests_total.labels(reading.mode.value).inc(reading.requests_made)
             return

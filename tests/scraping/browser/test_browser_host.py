@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from playwright.async_api import BrowserContext, Page
+from prometheus_client import REGISTRY
 
 from scraping import readings
 from scraping.browser.visit import take_screenshot
@@ -259,6 +260,21 @@ class TestHangs:
         arena.clear()
         assert_true(hosted.reader.scorecard(target)[1], arena)
         assert len(hosted.launches) == 1  # the browser was not to blame
+
+    @pytest.mark.requirement("SO-14")
+    def test_a_page_that_cannot_be_loaded_is_counted(self, hosted: Hosted, arena: StadiumProcess) -> None:
+        def failures() -> float:
+            return REGISTRY.get_sample_value("scraper_navigation_failures_total", {"domain": "crex"}) or 0.0
+
+        target = target_of(arena, "crex")
+        hosted.visit(target)
+        before = failures()
+        for kind, error in (("hang", ReadTimeout), ("reset", Transient)):
+            arena.fault(site="crex", target="page", kind=kind)
+            with pytest.raises(error):
+                hosted.visit(target)
+            arena.clear()
+        assert failures() == before + 2
 
     @pytest.mark.requirement("FR-021")
     def test_the_read_after_a_timeout_has_a_fresh_context_and_the_same_identity(
