@@ -55,8 +55,12 @@ MOST_NUMBER = 2**53
 OVERS = r"^\d{1,3}\.[0-6]$"
 # Free text may hold line breaks, and the joiners that some scripts and emoji need.
 FREE_TEXT = frozenset({"description", "result"})
-_IN_FREE_TEXT = "\t\n\r\u200c\u200d"
+_IN_FREE_TEXT = "\t\n\r\u200c\u200d\ufe0e\ufe0f"
 _UNSEEN = {"Cc", "Cf", "Co", "Zl", "Zp"}  # Unicode categories: control, format (zero width), private use, separators
+# Fillers and variation selectors, which count as letters and marks.
+_BLANK = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 Path = tuple[str | int, ...]
 OwnId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.:~-]{1,64}$")]
@@ -310,7 +314,9 @@ def invisible_characters(value: Any, path: Path = ()) -> Iterator[tuple[Path, st
     Two names that look the same would be two teams, and the database does not store NUL.
     """
     if isinstance(value, str):
-        if not value.isprintable() and (char := _first_unseen(value, is_free=bool(path) and path[-1] in FREE_TEXT)):
+        if not (value.isascii() and value.isprintable()) and (
+            char := _first_unseen(value, is_free=bool(path) and path[-1] in FREE_TEXT)
+        ):
             yield path, char
     elif isinstance(value, dict):
         for name, part in value.items():
@@ -324,4 +330,5 @@ def invisible_characters(value: Any, path: Path = ()) -> Iterator[tuple[Path, st
 
 def _first_unseen(text: str, *, is_free: bool = False) -> str:
     allowed = _IN_FREE_TEXT if is_free else ""
-    return next((char for char in text if unicodedata.category(char) in _UNSEEN and char not in allowed), "")
+    unseen = (char for char in text if unicodedata.category(char) in _UNSEEN or _BLANK.match(char))
+    return next((char for char in unseen if char not in allowed), "")

@@ -207,14 +207,16 @@ class TestRefusal:
     def test_names_the_invalid_value_as_the_api_does(self, sender: Caller, body: Any, path: str, message: str) -> None:
         assert sender.post(ADDRESS, body).json()["invalid"] == {path: [message]}
 
-    @pytest.mark.parametrize("char", ["\u200b", "\u200d", "\ufeff", "\u2060", "\x00", "\x85", "\u2028", "\ue000"])
+    @pytest.mark.parametrize(
+        "char", ["\u200b", "\u200d", "\ufeff", "\u2060", "\x00", "\x85", "\u2028", "\ue000", "\u3164", "\ufe0f"]
+    )
     def test_a_name_with_a_character_that_is_not_seen_is_refused(self, sender: Caller, char: str) -> None:
         """Otherwise two teams could have names that look the same."""
         teams = {"team_a": {"name": f"Ind{char}ia"}, "team_b": {"name": "Australia"}}
         assert sender.post(ADDRESS, sent(teams=teams)).json()["invalid"].keys() == {"teams.team_a.name"}
 
     def test_free_text_may_have_lines_joined_emoji_and_other_scripts(self, sender: Caller) -> None:
-        said = "What a catch!\n\U0001f468\u200d\U0001f469 \u0915\u094d\u200d\u0937"
+        said = "What a catch! \u2764\ufe0f\n\U0001f468\u200d\U0001f469 \u0915\u094d\u200d\u0937"
         assert sender.post(ADDRESS, sent(events=[ball(1, description=said)], result=said)).status_code == 202
         names = {"team_a": {"name": "São Paulo\u00a0FC"}, "team_b": {"name": "भारत"}}
         assert sender.post(ADDRESS, sent(teams=names, match_id="other")).status_code == 202
