@@ -250,6 +250,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     # Recovery and upkeep of matches and jobs.
     ("scraping.scheduler.recover.escalate_silent_matches", 5.0),
     ("scraping.scheduler.upkeep.write_data_ages", 5.0),
+    ("scraping.stats.rates.sample_ages", 15.0),
     ("scraping.scheduler.upkeep.apply_importance_rules", 5.0),
     ("scraping.matches.teams.assign_new", 5.0),
     ("scraping.matches.teams.assign_all", 600.0),

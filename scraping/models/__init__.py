@@ -25,4 +25,4 @@ from scraping.models.source import ReadWay, RobotsPolicy, Source
 from scraping.models.submission import Submission, SubmissionState
 from scraping.models.task import OPEN_STATES, ScrapeTask, Stage, TaskState, TaskTransition
 from scraping.models.team import Team, TeamAlias
-from scraping.models.traffic import ProxySession, SourceDay
+from scraping.models.traffic import ProxySession, SourceDay, SourceRate

@@ -1,8 +1,14 @@
-"""Network traffic of each source, and the sessions through which it was read."""
+"""Network traffic of each source, its rates over time, and the sessions through which it was read."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.db import models
+
+RATE_SECONDS = MINUTE, QUARTER = 60, 900  # the periods of SourceRate
+
+_Count = partial(models.PositiveIntegerField, default=0, db_default=0)  # an upsert names some columns only
 
 
 class SourceDay(models.Model):
@@ -24,6 +30,42 @@ class SourceDay(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source_id} on {self.day}"
+
+
+class SourceRate(models.Model):
+    """Calls, read latencies and ages of live data of one source in one minute, and in one quarter of an hour.
+
+    Charts read a few hundred of these rows, whatever the size of the journal. Each process adds to the columns that it
+    counts: `recovery.breakers` the calls, `stats.read_stats` the latencies, `stats.rates` the ages.
+    """
+
+    source = models.ForeignKey("scraping.Source", on_delete=models.CASCADE, related_name="rates")
+    seconds = models.PositiveSmallIntegerField(help_text="The length of the period: 60 or 900.")
+    starts_at = models.DateTimeField()
+    calls = _Count()
+    bad = _Count(help_text="Failures that were the source's fault.")
+    within_50_ms = _Count(help_text="Readings by duration: up to 50 ms, from there to 100 ms, and so on.")
+    within_100_ms = _Count()
+    within_200_ms = _Count()
+    within_400_ms = _Count()
+    within_800_ms = _Count()
+    within_1600_ms = _Count()
+    within_3200_ms = _Count()
+    within_6400_ms = _Count()
+    within_12800_ms = _Count()
+    slower = _Count()
+    age_samples = _Count()
+    median_age_ms_total = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Sum of the sampled median ages."
+    )
+    oldest_age_ms = models.PositiveBigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("source", "seconds", "starts_at"), name="source_rate_once"),)
+        indexes = (models.Index(fields=("seconds", "starts_at"), name="source_rate_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.source_id} from {self.starts_at:%H:%M}, {self.seconds} s"
 
 
 class ProxySession(models.Model):

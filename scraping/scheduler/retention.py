@@ -32,6 +32,7 @@ from scraping.models import (
     Scraper,
     ScrapeTask,
     Snapshot,
+    SourceRate,
     Submission,
     TaskState,
     TaskTransition,
@@ -39,6 +40,7 @@ from scraping.models import (
     WorkerCommand,
 )
 from scraping.models.snapshot import KEPT_HOURS
+from scraping.models.traffic import MINUTE
 from scraping.stats import traffic
 from victoryline.lib.retention import Rule, aged, files, rows
 from victoryline.lib.retention import prune as prune_by
@@ -85,6 +87,8 @@ def often() -> tuple[Rule, ...]:
             batch=evidence.MOST_REMOVED_AT_ONCE,
         ),
         aged("outcomes", OutcomeBucket, "starts_at", hours=24),  # far longer than the window of a source's breaker
+        aged("rates-minutes", SourceRate, "starts_at", where=Q(seconds=MINUTE), hours=2),
+        aged("rates-quarters", SourceRate, "starts_at", hours=25),
         aged("field-fills", FieldFill, "starts_at", hours=72),  # three times the baseline that drift is measured by
     )
 

@@ -22,11 +22,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from scraping.models import Source, SourceDay, UnknownValue
+from scraping.models.traffic import MINUTE
 from scraping.payloads import Parsed, Payload
 from scraping.policies.drift import BUCKET_SECONDS
 from scraping.readings import Reading, ReadMode
 from scraping.signals import read_mode_changed
-from scraping.stats import fill_rates
+from scraping.stats import fill_rates, rates
 from scraping.stats.fill_rates import INTEGRITY, fields_of, schema_of
 from victoryline.lib.bulk_sql import Sums, add_up, bucket_start, count
 
@@ -116,6 +117,7 @@ class ReadStats:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._days: Sums = {}  # by source, day: SUMS
+        self._latencies: Sums = {}  # by source, minute: readings by duration
         self._fills: Sums = {}  # by source, schema, field, bucket: seen, filled
         self._unknown: Sums = {}  # by source, schema, path, value: times seen
         self._shares: dict[tuple[str, str], float] = {}  # rest of integrity below one, not counted yet
@@ -123,8 +125,10 @@ class ReadStats:
 
     def reading(self, source: str, reading: Reading) -> None:
         """Counts the cost of a reading of the source (by its key)."""
+        minute = bucket_start(reading.captured_at, MINUTE)
         with self._lock:
             count(self._days, {(source, reading.captured_at.date()): Cost.of(reading)})
+            count(self._latencies, {(source, minute): rates.latency_counts(reading.duration_ms)})
         _duration.labels(source).observe(reading.duration_ms / 1000)
         if reading.mode.is_requested:
             _requests_total.labels(reading.mode.value).inc(reading.requests_made)
@@ -164,6 +168,7 @@ class ReadStats:
         """Writes the counts; returns the number of rows. If it fails, the next heartbeat writes them."""
         with self._lock:
             days, self._days = self._days, {}
+            latencies, self._latencies = self._latencies, {}
             fills: Sums = {}
             unknown: Sums = {}
             if is_last or self._details_due_at is None or now >= self._details_due_at:
@@ -171,27 +176,30 @@ class ReadStats:
                 unknown, self._unknown = self._unknown, {}
                 self._details_due_at = now + timedelta(seconds=DETAILS_SECONDS)
         try:
-            return _write(days, fills, unknown, now)
+            return _write(days, latencies, fills, unknown, now)
         except BaseException:
             with self._lock:
-                for kept, rows in ((self._days, days), (self._fills, fills), (self._unknown, unknown)):
+                for kept, rows in (
+                    (self._days, days), (self._latencies, latencies), (self._fills, fills), (self._unknown, unknown)
+                ):  # fmt: skip
                     count(kept, rows)
                 if fills or unknown:
                     self._details_due_at = None
             raise
 
 
-def _write(days: Sums, fills: Sums, unknown: Sums, now: datetime) -> int:
+def _write(days: Sums, latencies: Sums, fills: Sums, unknown: Sums, now: datetime) -> int:
     """Writes in one transaction. Counts of a deleted source are dropped."""
     keys = {key[0] for rows in (days, fills, unknown) for key in rows}
     if not keys:
         return 0
     ids = dict(Source.objects.filter(key__in=keys).values_list("key", "pk"))
-    costs, filled, seen = (
+    costs, timed, filled, seen = (
         {(ids[source], *rest): numbers for (source, *rest), numbers in rows.items() if source in ids}
-        for rows in (days, fills, unknown)
+        for rows in (days, latencies, fills, unknown)
     )
     with transaction.atomic():
+        rates.add_latencies(timed)
         return add_costs(costs) + fill_rates.add(filled) + _add_unknown(seen, now)
 
 

@@ -41,7 +41,7 @@ OF_TABLE = {
     "monitoring.AlertMessage": "alert-messages", "monitoring.LogEntry": "log-entries",
     "apiauth.AccessLog": "access-log",
     "scraping.FieldFill": "field-fills", "scraping.ProxySession": "proxy-sessions", "scraping.SourceDay": "traffic",
-    "scraping.MatchArchive": "match-logs",
+    "scraping.MatchArchive": "match-logs", "scraping.SourceRate": "rates-quarters",
 }  # fmt: skip
 
 

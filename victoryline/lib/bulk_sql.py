@@ -65,6 +65,15 @@ def bucket_start(at: datetime, seconds: int) -> datetime:
     return at.replace(microsecond=0) - timedelta(seconds=int(at.timestamp()) % seconds)
 
 
+def in_periods(counts: Sums, lengths: Sequence[int]) -> Sums:
+    """Returns counts by (..., time) as counts by (..., length, start), for each of the lengths in seconds."""
+    found: Sums = {}
+    for (*key, at), numbers in counts.items():
+        for seconds in lengths:
+            count(found, {(*key, seconds, bucket_start(at, seconds)): numbers})
+    return found
+
+
 def count(sums: Sums, rows: Mapping[tuple[Any, ...], Sequence[int]]) -> None:
     """Adds the numbers of `rows` to those in memory."""
     for key, numbers in rows.items():

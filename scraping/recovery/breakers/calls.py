@@ -17,7 +17,8 @@ from django.db.models import F, Max, Min, Q, Sum
 
 from scraping.configuration.policies import Policies
 from scraping.errors import BreakerOpen
-from scraping.models import Breaker, BreakerState, MatchRef, OutcomeBucket, Source
+from scraping.models import Breaker, BreakerState, MatchRef, OutcomeBucket, Source, SourceRate
+from scraping.models.traffic import RATE_SECONDS
 from scraping.policies import breaker as machine
 from scraping.policies import source_breaker
 from scraping.policies.breaker import BreakerPolicy, BreakerView
@@ -185,6 +186,8 @@ class Outcomes:
             with transaction.atomic():
                 by, sums = ("source", "starts_at"), ("calls", "bad", "retries")
                 bulk_sql.add_up(OutcomeBucket, by=by, sums=sums, rows=counts)
+                rates = bulk_sql.in_periods({key: numbers[:2] for key, numbers in counts.items()}, RATE_SECONDS)
+                bulk_sql.add_up(SourceRate, by=("source", "seconds", "starts_at"), sums=("calls", "bad"), rows=rates)
                 for (source_id,), (calls, bad, _) in sorted(totals.items()):
                     _add_totals(source_id, calls=calls, bad=bad, now=now)
         except BaseException:

@@ -151,7 +151,7 @@ class TestReadStats:
             for _ in range(100):
                 counted.reading("crex", reading(bytes_in=100))
                 counted.payload("crex", payload_of(ref))
-        with django_assert_num_queries(5):  # which sources, savepoint, days, fills, and its release
+        with django_assert_num_queries(6):  # which sources, savepoint, latencies, days, fills, and its release
             counted.flush(now=NOW)
 
 
