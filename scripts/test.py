@@ -39,10 +39,11 @@ class Phase:
     needs_servers: bool = False
 
 
-PARALLEL = ("-n", "2", "--dist", "loadfile")
-# For browsers and processes to start, and for times to run out. In the order of their names, which puts whole systems
-# first: a file with one long test would otherwise start last, because it has few tests, and prolong the run.
-MOSTLY_WAITING = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+# In the order of their names, which puts simulated nights and whole systems first: a file with few, long tests would
+# otherwise start last, and prolong the run while the other processes have nothing to do.
+BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
+PARALLEL = ("-n", "2", *BY_FILE)
+MOSTLY_WAITING = ("-n", "3", *BY_FILE)  # for browsers and processes to start, and for times to run out
 PHASES = (
     Phase("fast", "SQLite", "not slow and not scaled", PARALLEL),
     Phase(

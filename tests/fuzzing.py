@@ -21,9 +21,9 @@ from typing import Any
 from scripts.test import clean_environment
 from tests import migrated
 from tests.fuzz_checks import DATA_DECIDES
+from tests.patience import stretched, wait_for
 from tests.processes import end_group
 from tests.servers import free_port
-from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python, spawn
 
@@ -57,7 +57,7 @@ class Target:
     log: Path
 
     def description(self) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.url}/api/schema", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}/api/schema", timeout=stretched(30)) as answer:
             found: dict[str, Any] = json.loads(answer.read())
         return found
 
@@ -110,7 +110,7 @@ def _prepare(environment: dict[str, str]) -> dict[str, Any]:
 
 def _is_live(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/health/live", timeout=5) as answer:
+        with urllib.request.urlopen(f"{url}/health/live", timeout=stretched(5)) as answer:
             return bool(answer.status == 200)
     except (OSError, urllib.error.URLError):
         return False

@@ -20,6 +20,7 @@ import psycopg2
 import redis
 
 from scripts.system_packages import find_program
+from tests.patience import stretched
 from victoryline.lib.processes import die_with_parent, remove_tree, signal_group
 
 START_SECONDS = 15.0
@@ -103,13 +104,13 @@ class Server:
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
         try:
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=stretched(20))
         finally:
             signal_group(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None
             # The backends of a killed PostgreSQL end a moment later; until then no other server may use its data.
-            psutil.wait_procs(children, timeout=20)
+            psutil.wait_procs(children, timeout=stretched(20))
 
     def _signal_all(self, number: int) -> None:
         """PostgreSQL's backends lead groups of their own, so the whole tree is walked."""
@@ -124,10 +125,10 @@ class Server:
         return [first, *first.children(recursive=True)]
 
     def _wait(self, condition: Callable[[], bool], seconds: float) -> None:
-        deadline = time.monotonic() + seconds
+        began = time.monotonic()
         while not condition():
             assert self.process is not None
-            if self.process.poll() is not None or time.monotonic() > deadline:
+            if self.process.poll() is not None or time.monotonic() - began > stretched(seconds):
                 raise ServerFailedError(
                     f"{type(self).__name__} did not start:\n{(self.folder / 'log').read_text()[-2000:]}"
                 )

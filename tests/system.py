@@ -8,26 +8,17 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import psutil
 
 from tests import migrated
+from tests.patience import stretched, wait_for
 from tests.servers import free_port
 from victoryline.configuration import PROJECT_ROOT
 
 START_SECONDS = 90.0
-
-
-def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
-    """Returns the first true value of `condition`; fails with `what` if there is none in time."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.05)
-    return value
 
 
 class NoSuchChildError(AssertionError):
@@ -126,7 +117,7 @@ class EmbeddedSystem:
         began = time.monotonic()
         if self.process.poll() is None:
             self.process.send_signal(signal_number) if signal_number else self.process.terminate()
-        self.process.wait(timeout=seconds)
+        self.process.wait(timeout=stretched(seconds))
         return time.monotonic() - began
 
     def __enter__(self) -> Self:
@@ -165,7 +156,7 @@ class EmbeddedSystem:
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=stretched(10)) as answer:
                 status, text, headers = answer.status, answer.read(), dict(answer.headers)
         except urllib.error.HTTPError as refusal:
             with refusal:

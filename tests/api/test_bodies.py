@@ -11,6 +11,7 @@ import pytest
 from django.http import HttpResponse
 
 from tests.api_fixtures import Caller
+from tests.patience import stretched
 from victoryline.lib.http import body_limits
 from victoryline.lib.http.renderers import MAX_BODY_BYTES
 
@@ -90,7 +91,7 @@ class Stuck(io.BytesIO):
 
     def read(self, size: int | None = -1) -> bytes:
         self.is_waited_for.set()
-        self.ends.wait(20)
+        self.ends.wait(stretched(20))
         return b""
 
 
@@ -108,13 +109,13 @@ def held(*addresses: str) -> Iterator[None]:
     ]
     for reader, body in zip(readers, bodies, strict=True):
         reader.start()
-        assert body.is_waited_for.wait(10)
+        assert body.is_waited_for.wait(stretched(10))
     try:
         yield
     finally:
         ends.set()
         for reader in readers:
-            reader.join(10)
+            reader.join(stretched(10))
 
 
 class TestStuckBodies:

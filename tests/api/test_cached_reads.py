@@ -15,7 +15,7 @@ from scraping.documents.cache import COMPARE_SECONDS, LIFETIME_SECONDS, document
 from scraping.models import Match, MatchLifecycle
 from tests.api_fixtures import Caller
 from tests.factories import make_event, make_match, make_ref, make_snapshot
-from tests.system import wait_for
+from tests.patience import wait_for
 from victoryline.lib import availability
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both]

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzzing import PHASES, Target, fuzz, target
+from tests.patience import stretched
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.fault_number(25), pytest.mark.requirement("BX-22")]
 SEED = 20251122
@@ -65,7 +66,7 @@ def test_no_header_causes_a_server_error(running: Target) -> None:
 
 def _status(running: Target, method: str, path: str, headers: dict[str, str]) -> int:
     """Sends headers as raw bytes, as any client can."""
-    connection = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=30)
+    connection = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=stretched(30))
     try:
         connection.putrequest(method, path)
         for name, value in headers.items():

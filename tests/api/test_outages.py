@@ -18,9 +18,9 @@ import psycopg2
 import pytest
 
 from scripts.test import clean_environment
+from tests.patience import stretched, wait_for
 from tests.processes import end_group
 from tests.servers import PostgresServer, RedisServer, free_port
-from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.availability import READ_SECONDS, REDIS_TIMEOUT_SECONDS
 from victoryline.lib.processes import python, spawn
@@ -66,7 +66,7 @@ class Web:
     def _ask(self, request: urllib.request.Request) -> tuple[int, bytes, dict[str, str], float]:
         began = time.monotonic()
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=stretched(30)) as answer:
                 return answer.status, answer.read(), dict(answer.headers), time.monotonic() - began
         except urllib.error.HTTPError as refusal:
             with refusal:

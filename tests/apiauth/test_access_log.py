@@ -19,6 +19,7 @@ from apiauth.access_records import AccessRecord
 from apiauth.models import AccessLog, Consumer, UsageHour
 from tests.api_fixtures import Caller
 from tests.factories import NOW, make_match, make_ref
+from tests.patience import stretched
 from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 from victoryline import retention
 from victoryline.lib import pg_wait
@@ -209,14 +210,14 @@ class TestWriter:
 
         def freeze(batch: list[AccessRecord]) -> None:
             is_storing.set()
-            assert thaws.wait(30)
+            assert thaws.wait(stretched(30))
 
         monkeypatch.setattr(writer, "_store_together", freeze)
         writer._waiting.extend(numbered(2))
         before = access_log.dropped_total._value.get()
         with ThreadPoolExecutor(1) as pool:
             pool.submit(writer.flush)
-            assert is_storing.wait(30)
+            assert is_storing.wait(stretched(30))
             writer._waiting.append(numbered(3)[2])
             writer._last_flush()
             thaws.set()
@@ -228,14 +229,14 @@ class TestWriter:
 
         def store(batch: list[AccessRecord]) -> None:
             is_at_it.set()
-            assert goes_on.wait(30)
+            assert goes_on.wait(stretched(30))
             stored.extend(batch)
 
         monkeypatch.setattr(writer, "_store_together", store)
         writer._waiting.extend(numbered(2))
         with ThreadPoolExecutor(1) as pool:
             pool.submit(writer.flush)
-            assert is_at_it.wait(30)
+            assert is_at_it.wait(stretched(30))
             lock = writer._flushing
             writer._flushing = Mock(release=lock.release)
             writer._flushing.acquire = lambda timeout: goes_on.set() or lock.acquire(timeout=30)

@@ -19,9 +19,9 @@ import pytest
 
 from scripts.test import clean_environment
 from tests import migrated
+from tests.patience import stretched, wait_for
 from tests.processes import end_group
 from tests.servers import free_port
-from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python, spawn
 
@@ -54,14 +54,16 @@ class Crowd:
 
     def join(self) -> None:
         for thread in self._threads:
-            thread.join(30)
+            thread.join(stretched(30))
 
     def _ask(self, number: int) -> None:
         for count in range(100_000):
             name = f"{number}-{count}"
             headers = {"Authorization": f"Bearer {self.token}", "X-Request-Id": name}
             try:
-                with urllib.request.urlopen(urllib.request.Request(self.url, headers=headers), timeout=10) as answer:
+                with urllib.request.urlopen(
+                    urllib.request.Request(self.url, headers=headers), timeout=stretched(10)
+                ) as answer:
                     answer.read()
             except urllib.error.HTTPError as refusal:
                 refusal.close()  # beyond the limit, which is an answer too
@@ -102,7 +104,7 @@ def test_every_answered_request_is_logged(tmp_path: Path, workers: int, half_sen
         wait_for(lambda: len(crowd.answered) > 300, seconds=30, what="requests are under way")
         with _half_a_request(port, half_sent):
             web.send_signal(signal.SIGTERM)
-            web.wait(20)
+            web.wait(stretched(20))
             crowd.join()
     finally:
         end_group(web, grace_seconds=8)
@@ -128,7 +130,7 @@ def _half_a_request(port: int, body: bytes) -> Iterator[None]:
 
 def _answers(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/live", timeout=2) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/live", timeout=stretched(2)) as answer:
             return answer.status == 200
     except OSError:
         return False

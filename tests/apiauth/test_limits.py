@@ -16,8 +16,8 @@ from apiauth import keys, limits
 from apiauth.limits import Limiter
 from apiauth.models import Consumer, Tier
 from tests.api_fixtures import Caller
+from tests.patience import wait_for
 from tests.servers import RedisServer, free_port
-from tests.system import wait_for
 from victoryline.lib import availability
 
 LIST = "/api/v1/matches"

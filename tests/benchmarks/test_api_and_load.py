@@ -27,7 +27,7 @@ from monitoring.health.publisher import HealthPublisher, Published, PublishedDoc
 from scraping.models import Match, MatchEvent, ScrapeTask, Snapshot, TaskState
 from scripts.test import clean_environment
 from tests.factories import make_match
-from tests.system import wait_for
+from tests.patience import stretched, wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.configuration import load as load_config
 from victoryline.embedded import web_command
@@ -185,7 +185,7 @@ class TestHealthUnderLoad:
         def build(_: Evaluation) -> Published:
             builders.append(threading.current_thread().name)
             if len(builders) > 1:
-                may_end.wait(60)
+                may_end.wait(stretched(60))
             return Published(b'{"status":"healthy"}', 200, timezone.now())
 
         def ask(_: int) -> int:

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from benchmarks.programs import closed_loop_client, commit_lag, http_connections, open_loop_client
-from tests.system import wait_for
+from tests.patience import stretched, wait_for
 
 Reply = tuple[int, bytes, dict[str, str]]
 
@@ -180,7 +180,7 @@ class TestOpenLoopClient:
 
         def reply(path: str, etag: str) -> Reply:
             if next(numbers) >= 2:  # both matches were read once
-                together.wait(30)  # no response before all requests were sent
+                together.wait(stretched(30))  # no response before all requests were sent
             return match_reply(path, etag)
 
         one = site(reply)
@@ -233,7 +233,7 @@ class TestCommitLag:
         def reply(path: str, etag: str) -> Reply:
             number = next(numbers)
             if number < 2:
-                together.wait(30)
+                together.wait(stretched(30))
             return 200, b'{"sequence": %d}' % (4 if number < 2 else 5), {}
 
         one = site(reply)

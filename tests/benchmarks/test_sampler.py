@@ -13,7 +13,7 @@ from benchmarks import pictures, process_kills, results, sampler
 from benchmarks.benches import recovery, soak
 from benchmarks.environment import BenchEnvironment
 from benchmarks.programs import supervised
-from tests.system import wait_for
+from tests.patience import stretched, wait_for
 from victoryline.supervisor import FIRST_DELAY_SECONDS, Child
 
 
@@ -102,7 +102,7 @@ class TestKill:
         )
         for kind, victim in (("renderer", renderer), ("browser", main), ("driver", driver), ("worker", worker)):
             assert process_kills.kill(environment, kind) == victim.pid
-            assert victim.wait(timeout=5) == -9
+            assert victim.wait(timeout=stretched(5)) == -9
         assert scheduler.poll() is None
 
     def test_returns_none_without_such_a_process(self, tmp_path):

@@ -26,13 +26,14 @@ from scraping.payloads import Status
 from tests.client.conftest import MakeClient, Play, steps
 from tests.client.faulty_proxy import FaultyProxy
 from tests.factories import make_match, make_ref, make_unread_match
+from tests.patience import stretched
 from victoryline.configuration import PROJECT_ROOT
 from victoryline_client import Freshness
 from victoryline_client.terminal import clean, format_event, format_line, main, run
 
 pytestmark = pytest.mark.django_db(transaction=True, serialized_rollback=False)
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = stretched(60.0)
 CRICKET = {
     "title": "India vs Australia, 3rd T20I",
     "teams": {"team_a": {"name": "India"}, "team_b": {"name": "Australia"}},

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tests.faults.system import System
+from tests.patience import wait_for
 from tests.stadium_process import StadiumProcess
-from tests.system import wait_for
 
 LEASE_SECONDS = 5.0
 SETTLE_SECONDS = 150.0

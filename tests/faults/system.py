@@ -18,10 +18,10 @@ from tests import migrated
 from tests.faults.crash.process import Driver
 from tests.faults.database import PostgresDatabase, SqliteFile
 from tests.faults.witness import Witness
+from tests.patience import wait_for
 from tests.processes import end_group
 from tests.servers import free_port
 from tests.stadium_process import StadiumProcess
-from tests.system import wait_for
 from victoryline import parent_watch
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import mark_as_own, python, remove_tree, signal_group, spawn

@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.conftest import Recovered
 from tests.faults.system import System, impatient_system
-from tests.system import wait_for
+from tests.patience import stretched, wait_for
 
 pytestmark = [pytest.mark.usefixtures("calm"), pytest.mark.fault, pytest.mark.slow]
 
@@ -47,7 +47,7 @@ class TestBrowserKilled:
         recovered(f"SIGKILL of {victim}", seconds, bound=30)
         assert system.count_tasks("charged_attempts > 0", since=killed_at) == 0
         system.assert_is_true()
-        _, alive = psutil.wait_procs(old, timeout=10)
+        _, alive = psutil.wait_procs(old, timeout=stretched(10))
         assert alive == []
         wait_for(lambda: len(system.browsers()) == 1, seconds=10, what="one browser and no other")
 

@@ -16,15 +16,14 @@ from tests.faults.conftest import Recovered
 from tests.faults.database import as_stored
 from tests.faults.scaled import PATIENCE, assert_healed, bring_to_rest, live_refs
 from tests.faults.system import System
+from tests.patience import wait_for
 from tests.stadium_process import StadiumProcess
-from tests.system import wait_for
 
 pytestmark = [
     pytest.mark.fault,
     pytest.mark.slow,
     pytest.mark.faults_only,
     pytest.mark.fault_number(15),
-    pytest.mark.timeout(400),
 ]
 
 DISK_MB, MIN_FREE_MB = 400, 60

@@ -12,8 +12,8 @@ import pytest
 from tests.faults.conftest import Recovered
 from tests.faults.scaled import PATIENCE, bring_to_rest, hold_tasks, live_refs
 from tests.faults.system import System
+from tests.patience import stretched, wait_for
 from tests.stadium_process import StadiumProcess
-from tests.system import wait_for
 from victoryline.engine_process import ONE_SIGNAL_SECONDS
 from victoryline.lib.processes import python
 from victoryline.lib.watchdog import STALLED_EXIT_CODE
@@ -119,7 +119,7 @@ class TestHangs:
         log_before = len(system.log_of("engine").read_text())
         go.touch()
         broken_at = time.time()
-        code = engine.wait(timeout=120)
+        code = engine.wait(timeout=stretched(120))
         recovered(f"{what}: until the process has ended itself", time.time() - broken_at)
         said = system.log_of("engine").read_text()[log_before:]
         assert code == STALLED_EXIT_CODE, said[-3000:]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.conftest import Recovered
 from tests.faults.system import System, impatient_system
-from tests.system import wait_for
+from tests.patience import stretched, wait_for
 
 pytestmark = [
     pytest.mark.usefixtures("calm"),
@@ -92,7 +92,7 @@ class Listener:
     def __exit__(self, *_: object) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=stretched(5))
 
     def _listen(self) -> None:
         while True:

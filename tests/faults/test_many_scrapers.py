@@ -8,8 +8,8 @@ import pytest
 
 from tests.faults.database import new_database
 from tests.faults.scaled import live_refs, scaled_system
+from tests.patience import wait_for
 from tests.servers import PostgresServer, RedisServer, are_installed
-from tests.system import wait_for
 
 pytestmark = [
     pytest.mark.slow,

@@ -21,7 +21,6 @@ pytestmark = [
     pytest.mark.fault,
     pytest.mark.slow,
     pytest.mark.faults_only,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL and Redis: make test installs them"),
 ]
 

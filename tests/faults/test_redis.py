@@ -15,14 +15,13 @@ from tests.faults.database import as_stored, new_database
 from tests.faults.scaled import assert_healed, bring_to_rest, live_refs, pass_time, scaled_system
 from tests.faults.system import System
 from tests.faults.web import Web
+from tests.patience import wait_for
 from tests.servers import PostgresServer, RedisServer, are_installed
-from tests.system import wait_for
 
 pytestmark = [
     pytest.mark.fault,
     pytest.mark.slow,
     pytest.mark.faults_only,
-    pytest.mark.timeout(400),
     pytest.mark.skipif(not are_installed(), reason="needs PostgreSQL and Redis: make test installs them"),
 ]
 

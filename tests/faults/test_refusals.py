@@ -12,7 +12,7 @@ from tests.faults import manners
 from tests.faults.conftest import Recovered
 from tests.faults.progress import Progress
 from tests.faults.system import System, impatient_system
-from tests.system import wait_for
+from tests.patience import wait_for
 
 pytestmark = [
     pytest.mark.usefixtures("calm"),
@@ -21,7 +21,6 @@ pytestmark = [
     pytest.mark.faults_only,
     pytest.mark.alone,
     pytest.mark.fault_number(19),
-    pytest.mark.timeout(240),
 ]
 
 FAULT_SECONDS = 15.0

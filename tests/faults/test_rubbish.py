@@ -11,7 +11,7 @@ from tests.faults.conftest import Recovered
 from tests.faults.database import as_stored
 from tests.faults.progress import Progress
 from tests.faults.system import System, impatient_system
-from tests.system import wait_for
+from tests.patience import wait_for
 
 pytestmark = [
     pytest.mark.usefixtures("calm"),
@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.faults_only,
     pytest.mark.alone,
     pytest.mark.fault_number(21),
-    pytest.mark.timeout(240),
 ]
 
 FAULT_SECONDS = 12.0

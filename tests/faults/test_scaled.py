@@ -22,8 +22,8 @@ from tests.faults.scaled import (
     suspend_with_tasks,
 )
 from tests.faults.system import System
+from tests.patience import stretched, wait_for
 from tests.servers import PostgresServer, RedisServer, are_installed
-from tests.system import wait_for
 
 pytestmark = [
     pytest.mark.fault,
@@ -128,7 +128,7 @@ class TestBrowserKilled:
         browser.kill()
         seconds = system.await_updates(live_refs(system), since=killed_at, seconds=60)  # the bound of US1.2
         recovered("SIGKILL of one of two browsers", seconds, bound=30)
-        _, alive = psutil.wait_procs(family, timeout=15)
+        _, alive = psutil.wait_procs(family, timeout=stretched(15))
         assert alive == []
         assert failures(system, [other], since=killed_at) == []
         assert_healed(system, since=began_at)
@@ -192,8 +192,8 @@ class TestStopRequested:
         if signals > 1:
             time.sleep(1.5)  # a separate second signal, not merged with the first
             process.send_signal(signal.SIGTERM)
-        process.wait(timeout=90)
-        _, alive = psutil.wait_procs(browsers, timeout=15)
+        process.wait(timeout=stretched(90))
+        _, alive = psutil.wait_procs(browsers, timeout=stretched(15))
         assert alive == []
         return time.monotonic() - began
 

@@ -14,8 +14,9 @@ import pytest
 from tests.faults.conftest import Recovered
 from tests.faults.database import SqliteFile, as_stored
 from tests.faults.witness import Witness
+from tests.patience import wait_for
 from tests.stadium_process import StadiumProcess
-from tests.system import EmbeddedSystem, wait_for
+from tests.system import EmbeddedSystem
 from victoryline.embedded import is_free
 from victoryline.lib.processes import remove_tree
 

@@ -11,8 +11,8 @@ import pytest
 from stadium.access import CREDENTIAL
 from tests.faults.conftest import Recovered
 from tests.faults.system import System
+from tests.patience import wait_for
 from tests.stadium_process import StadiumProcess
-from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.faults_only,
     pytest.mark.alone,
     pytest.mark.fault_number(27),
-    pytest.mark.timeout(300),
 ]
 
 SWITCH_ON = """

@@ -10,8 +10,8 @@ from collections import Counter
 from typing import Any
 
 from tests.faults.system import System
+from tests.patience import stretched, wait_for
 from tests.servers import free_port
-from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
@@ -54,7 +54,7 @@ class Web:
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=stretched(5)) as answer:
                 return answer.status, json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as refusal:
             with refusal:

@@ -9,8 +9,8 @@ from typing import Any
 from scraping.payloads import Resource
 from tests.faults import truth
 from tests.faults.database import Database, StoredMatch, as_stored, matches
+from tests.patience import wait_for
 from tests.stadium_process import StadiumProcess
-from tests.system import wait_for
 
 SETTLE_SECONDS = 90.0
 

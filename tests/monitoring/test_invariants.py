@@ -36,6 +36,7 @@ from scraping.models import (
     TaskState,
 )
 from tests.factories import NOW, make_ref, make_unread_match
+from tests.patience import stretched
 from tests.scraping.builders import balls, chasing, claimed, later, open_task, payload_of, read
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
@@ -486,7 +487,7 @@ def _in_another_thread(work: Callable[[], Any]) -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(timeout=10)
+    thread.join(timeout=stretched(10))
     assert not thread.is_alive(), "the view blocks writers"
 
 

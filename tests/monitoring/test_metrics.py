@@ -17,6 +17,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from monitoring.metrics.exposition import DatabaseCollector, start_worker_metrics
 from scraping.models import MatchLifecycle, Scraper, TaskState
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
+from tests.patience import stretched
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -121,7 +122,7 @@ class TestOfWorkers:
             port = probe.getsockname()[1]
         config = django_settings.CONFIG.model_copy(update={"prometheus_port": port})
         assert start_worker_metrics(config)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=stretched(10)) as answer:
             assert b"active_scrapers_count" in answer.read()
 
     def test_a_taken_port_is_a_warning_that_names_it(self, caplog: pytest.LogCaptureFixture) -> None:

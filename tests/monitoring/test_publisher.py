@@ -20,7 +20,7 @@ from monitoring.health.evaluation import Evaluation
 from monitoring.health.publisher import HealthPublisher, Published, PublishedDocument
 from scraping.documents import redis_store
 from tests.monitoring.rows import make_watched, make_worker
-from tests.system import wait_for
+from tests.patience import stretched, wait_for
 from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 from victoryline.lib import availability
 
@@ -133,14 +133,14 @@ class TestPublishedDocument:
             text = next(texts)
             if text == "new":
                 is_building.set()
-                may_finish.wait(10)
+                may_finish.wait(stretched(10))
             return published(text)
 
         document = PublishedDocument("key", build, fresh_seconds=0, max_age_seconds=60, publisher=HealthPublisher())
         assert document.get().body == b"old"
         builder = threading.Thread(target=document.get)
         builder.start()
-        is_building.wait(10)
+        is_building.wait(stretched(10))
         assert document.get().body == b"old"
         may_finish.set()
         builder.join()
@@ -151,7 +151,7 @@ class TestPublishedDocument:
         def build(_: Evaluation) -> Published:
             name = threading.current_thread().name
             if name == "publisher":
-                may_go_on.wait(10)
+                may_go_on.wait(stretched(10))
             return published(name)
 
         document = PublishedDocument("key", build, fresh_seconds=0.01, max_age_seconds=0.0, publisher=publisher)

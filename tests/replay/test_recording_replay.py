@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import stretched
 from tests.stadium.cricsheet_files import TEAMS, document, innings, write
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
@@ -46,7 +47,7 @@ def recording(tmp_path: Path) -> Path:
 def replay(recording: Path, *options: str) -> dict[str, Any]:
     done = subprocess.run(
         python("manage.py", "replay", str(recording), "--json", *options),
-        cwd=PROJECT_ROOT, capture_output=True, text=True, timeout=REPLAY_SECONDS, check=False,
+        cwd=PROJECT_ROOT, capture_output=True, text=True, timeout=stretched(REPLAY_SECONDS), check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

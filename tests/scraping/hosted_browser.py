@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from scraping.policies.timeouts import Timeouts
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, RefInfo, Site
 from scraping.sources import adapter_for
+from tests.patience import stretched
 from tests.stadium_process import StadiumProcess
 from victoryline.lib import chromium, identity
 
@@ -56,13 +57,13 @@ class Hosted:
         self._health_monitor.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=90)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=stretched(90))
 
     def close(self) -> None:
         self.run(self._health_monitor.stop())
         self.run(self.sessions.stop())
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=stretched(10))
         self.loop.close()
 
     @property
@@ -150,13 +151,6 @@ def assert_true(payload: Payload, arena: StadiumProcess) -> None:
     ours = {event.id for event in payload.events} - set(HEADLINES)
     assert ours == set(real[-len(ours) :])  # the newest ones; a long list is not shown at once
     assert ours or not real
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 20, what: str = "") -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what or condition}"
-        time.sleep(0.05)
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from tests.patience import stretched, wait_for
 from tests.servers import RedisServer, free_port
-from tests.system import wait_for
 from victoryline.lib import availability
 from victoryline.lib.availability import Availability
 
@@ -26,7 +26,7 @@ class Service:
 
     def ask(self) -> None:
         self.asked += 1
-        assert self.holds.wait(30)
+        assert self.holds.wait(stretched(30))
         if not self.is_up:
             raise ConnectionError("refused")
 
@@ -125,7 +125,7 @@ class TestRedis:
         try:
             began = time.monotonic()
             assert not there.probe_once()
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < stretched(5)
         finally:
             redis_server.resume()
         wait_for(there.probe_once, seconds=5, what="Redis answers")

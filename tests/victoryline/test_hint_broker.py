@@ -11,8 +11,8 @@ import dramatiq
 import pytest
 import redis
 
+from tests.patience import stretched, wait_for
 from tests.servers import RedisServer
-from tests.system import wait_for
 from victoryline.lib.hint_broker import HintBroker, make_broker
 
 BACK_SECONDS = 10.0
@@ -32,7 +32,7 @@ class Arena:
 
         def note(number: int) -> None:
             self.begun.set()
-            self.go_on.wait(20)
+            self.go_on.wait(stretched(20))
             self.done.append(number)
 
         self.actor = dramatiq.actor(broker=broker, queue_name="tasks", actor_name="note")(note)
@@ -97,7 +97,7 @@ class TestOutages:
         began = time.monotonic()
         for _ in range(20):  # like a scheduler, four times a second
             assert not arena.hint(2)
-        assert time.monotonic() - began < 6, "a frozen Redis must not block a scheduler each time"
+        assert time.monotonic() - began < stretched(6), "a frozen Redis must not block a scheduler each time"
         arena.server.resume()
         arena.hint_until_taken(3)
         arena.await_done(3)
@@ -122,7 +122,7 @@ class TestOutages:
         """Dramatiq alone would block the thread with acknowledgements until Redis is back."""
         arena.go_on.clear()
         assert arena.hint(1)
-        assert arena.begun.wait(10)
+        assert arena.begun.wait(stretched(10))
         arena.broker.own_hints = arena.own
         arena.server.kill()
         arena.go_on.set()
@@ -145,13 +145,13 @@ class TestOutages:
         arena.go_on.clear()
         for number in range(6):  # two running, the others prefetched: they have to be put back
             arena.hint(number)
-        assert arena.begun.wait(10)
+        assert arena.begun.wait(stretched(10))
         getattr(arena.server, end)()
         wait_for(lambda: arena.broker.is_away, seconds=10, what="the outage noticed")
         arena.go_on.set()
         began = time.monotonic()
         arena.worker.stop(timeout=10_000)
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < stretched(8)
         assert not any(thread.is_alive() for thread in arena.threads())
 
     def test_own_hints_are_not_read_while_redis_answers(self, arena: Arena) -> None:

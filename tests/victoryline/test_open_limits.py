@@ -9,8 +9,8 @@ from django.core.cache import caches
 from django.test import Client, RequestFactory
 
 from tests.api_fixtures import forget_open_limits
+from tests.patience import wait_for
 from tests.servers import RedisServer, free_port
-from tests.system import wait_for
 from victoryline.lib import availability
 from victoryline.lib.caches import LimitCache
 from victoryline.lib.http import open_limits

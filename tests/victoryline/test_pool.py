@@ -14,6 +14,7 @@ import psycopg2
 import pytest
 from psycopg2 import extensions
 
+from tests.patience import stretched
 from tests.servers import PostgresServer
 from victoryline.lib import pg_wait
 from victoryline.pool.connections import WAIT, Limits, Pool, PoolExhausted, ServerAway
@@ -216,9 +217,9 @@ class TestManyThreads:
             backends = set()
             for _ in range(3):
                 taken = pool.take()
-                all_hold_one.wait(30)
+                all_hold_one.wait(stretched(30))
                 backends.add(ask(taken, "SELECT pg_backend_pid()"))
-                all_hold_one.wait(30)
+                all_hold_one.wait(stretched(30))
                 pool.give(taken)
             return len(backends)
 
@@ -357,7 +358,7 @@ class TestServerFailures:
         def connect() -> Any:
             if outcomes:
                 trying.set()
-                assert go_on.wait(10)
+                assert go_on.wait(stretched(10))
             outcomes.append(connect)
             raise psycopg2.OperationalError("connection refused")
 
@@ -366,7 +367,7 @@ class TestServerFailures:
             pool.take()
         with ThreadPoolExecutor(1) as threads:
             first = threads.submit(pool.take)
-            assert trying.wait(10)
+            assert trying.wait(stretched(10))
             with pytest.raises(ServerAway):
                 pool.take()
             go_on.set()

@@ -13,6 +13,7 @@ from django.db import OperationalError, ProgrammingError, connection, transactio
 from django.utils import timezone
 
 from apiauth.models import Consumer
+from tests.patience import stretched
 from victoryline.pool import base
 from victoryline.pool.connections import Pool
 
@@ -39,8 +40,8 @@ def pool() -> Pool:
 def holding(ready: threading.Barrier, done: threading.Event) -> None:
     try:
         assert Consumer.objects.count() == 0
-        ready.wait(10)
-        done.wait(10)
+        ready.wait(stretched(10))
+        done.wait(stretched(10))
     finally:
         connection.close()
 
@@ -51,7 +52,7 @@ class TestBackend:
         ready, done = threading.Barrier(3), threading.Event()
         with ThreadPoolExecutor(2) as threads:
             held = [threads.submit(holding, ready, done) for _ in range(2)]
-            ready.wait(10)
+            ready.wait(stretched(10))
             with pytest.raises(OperationalError, match="All 2 connections"):
                 Consumer.objects.count()
             done.set()

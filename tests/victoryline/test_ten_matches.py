@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.system import EmbeddedSystem, wait_for
+from tests.patience import wait_for
+from tests.system import EmbeddedSystem
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 MATCHES = 10

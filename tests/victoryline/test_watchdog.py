@@ -24,6 +24,7 @@ from scraping.models import Stage
 from scraping.worker.engine import Engine
 from scraping.worker.heartbeat import Heartbeat, watch_loop, watch_thread, watch_worker
 from tests.factories import make_ref
+from tests.patience import stretched
 from tests.scraping.builders import engine_with, new_claim
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
@@ -144,10 +145,10 @@ class TestThreads:
             heartbeat.pulse.beat()
         consumer = worker.consumers["tasks"]
         consumer.stop()
-        consumer.join(10)
+        consumer.join(stretched(10))
         assert "the consumer thread of tasks has not moved" in checks(watchdog, clock, 3)[-1]
         worker.workers[1].stop()
-        worker.workers[1].join(10)
+        worker.workers[1].join(stretched(10))
         assert "worker thread 2 has not moved" in checks(watchdog, clock, 3)[-1]
 
     def test_a_heartbeat_that_hangs_is_noticed(
@@ -166,7 +167,7 @@ class TestLoop:
             watch_loop(watchdog, thread.loop, LIMITS)
             for _ in range(100):
                 assert checks(watchdog, clock, 1) == [""]
-                asyncio.run_coroutine_threadsafe(asyncio.sleep(0), thread.loop).result(5)
+                asyncio.run_coroutine_threadsafe(asyncio.sleep(0), thread.loop).result(stretched(5))
             go_on = threading.Event()
             thread.loop.call_soon_threadsafe(go_on.wait)
             assert "the event loop has not moved for 30 s" in checks(watchdog, clock, 32)
@@ -183,13 +184,13 @@ class TestReplacedProcess:
         )
         assert process.stdout is not None
         child = psutil.Process(int(process.stdout.readline()))
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=stretched(30))
         assert process.returncode == STALLED_EXIT_CODE
         line = json.loads(said.splitlines()[-1])
         assert line["level"] == "CRITICAL"
         assert "the loop has not moved" in line["event"]
         assert "hangs_here" in line["stacks"]
-        psutil.wait_procs([child], timeout=5)
+        psutil.wait_procs([child], timeout=stretched(5))
         assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
     def test_a_process_that_was_stopped_and_continued_is_not_ended(self) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from scripts.test import clean_environment
+from tests.patience import stretched, wait_for
 from tests.processes import end_group
 from tests.servers import free_port
-from tests.system import wait_for
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python, spawn
 
@@ -58,7 +58,7 @@ def test_a_loading_process_ends_at_once(tmp_path: Path) -> None:
     try:
         wait_for((tmp_path / "loading").exists, seconds=30, what="it is loading")
         web.send_signal(signal.SIGTERM)
-        web.wait(15)
+        web.wait(stretched(15))
     finally:
         end_group(web, grace_seconds=1)
     assert "refused to gracefully stop" not in (tmp_path / "web.log").read_text()

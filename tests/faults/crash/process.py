@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.patience import stretched
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
@@ -49,5 +50,5 @@ class Driver:
         return self._path.read_text(errors="replace")[-4000:]
 
     def close(self) -> None:
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=stretched(10))
         self._log.close()

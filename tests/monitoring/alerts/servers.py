@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.patience import stretched
+
 
 @dataclass
 class Received:
@@ -30,7 +32,7 @@ class HttpReceiver:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 taker.got.append(Received(self.path, {k.lower(): v for k, v in self.headers.items()}, body))
                 if taker.hangs.is_set():
-                    taker.released.wait(20)
+                    taker.released.wait(stretched(20))
                     return
                 self.send_response(taker.status)
                 for name, value in taker.headers.items():

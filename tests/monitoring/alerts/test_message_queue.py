@@ -27,6 +27,7 @@ from tests.factories import NOW, make_source
 from tests.monitoring.alerts.conftest import Configure
 from tests.monitoring.alerts.servers import HttpReceiver
 from tests.monitoring.rows import make_error, make_watched
+from tests.patience import stretched, wait_for
 from victoryline import retention
 
 BOTH = (Channel.WEBHOOK, Channel.SENTRY)
@@ -42,13 +43,6 @@ def queue(seconds: float = 0, channels: tuple[Channel, ...] = (Channel.WEBHOOK,)
 
 def stale(match_id: int = 7, seconds: float = 0, severity: Severity = Severity.CRITICAL) -> None:
     raise_alert(f"stale:{match_id}", severity, f"match {match_id} is silent", {"match_id": match_id}, after(seconds))
-
-
-def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @pytest.mark.django_db
@@ -280,14 +274,14 @@ class TestThreads:
             queue(channels=BOTH)
             threads = DeliveryThreads(configured(settings.CONFIG))
             threads.start()
-            until(lambda: sentry.got and hook.got)
-            until(lambda: AlertMessage.objects.filter(channel="sentry", sent_at__isnull=False).exists())
+            wait_for(lambda: sentry.got and hook.got)
+            wait_for(lambda: AlertMessage.objects.filter(channel="sentry", sent_at__isnull=False).exists())
             began = time.monotonic()
             threads.stop()
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < stretched(5)
             hook.released.set()
             for thread in threads._threads:
-                thread.join(10)
+                thread.join(stretched(10))
 
     @pytest.mark.parametrize("is_over", [False, True])
     def test_two_leaders_at_once_write_each_message_once(self, is_over: bool) -> None:
@@ -310,7 +304,7 @@ class TestThreads:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(stretched(20))
         assert sorted(made) == [0, 1]
         assert AlertMessage.objects.count() == 1
         assert set(Alert.objects.values_list("notification_count", flat=True)) == {1}

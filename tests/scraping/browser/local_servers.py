@@ -24,6 +24,7 @@ from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.policies.timeouts import Timeouts
 from scraping.readings import Endpoint, RefInfo, Request, Site
+from tests.patience import stretched
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class OnThread:
     def end(self) -> None:
         self.run(_end_others())
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=stretched(10))
         self.loop.close()
 
 

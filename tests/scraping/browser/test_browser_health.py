@@ -30,6 +30,7 @@ from scraping.reading.reader import Target
 from scraping.readings import ReadMode
 from scraping.recovery import worker_commands
 from scraping.worker.upkeep import CommandRunner
+from tests.patience import stretched, wait_for
 from tests.scraping.hosted_browser import (
     Hosted,
     assert_true,
@@ -39,7 +40,6 @@ from tests.scraping.hosted_browser import (
     is_profile_unused,
     site_at,
     target_of,
-    wait_for,
 )
 from tests.stadium_process import StadiumProcess
 
@@ -160,7 +160,7 @@ class TestCrashes:
         visiting = visit_in(pool, hosted, target)
         hosted.browser.kill()
         with pytest.raises(ResourceLost):
-            visiting.result(timeout=20)
+            visiting.result(timeout=stretched(20))
         arena.clear()
         assert_true(hosted.visit_again(target)[1], arena)
 
@@ -179,7 +179,7 @@ class TestCrashes:
                     renderer.kill()
                 time.sleep(0.2)
             with pytest.raises(PageCrashed):
-                visiting.result(timeout=20)
+                visiting.result(timeout=stretched(20))
             if crash == 1:
                 assert_true(hosted.visit(sofascore)[1], arena)
                 assert len(hosted.launches) == 1, "the browser itself still works"
@@ -258,7 +258,7 @@ class TestHangs:
         hosted.browser.suspend()
         began = time.monotonic()
         assert_true(hosted.visit_again(target)[1], arena)
-        assert time.monotonic() - began < 45
+        assert time.monotonic() - began < stretched(45)
         assert len(hosted.launches) == 2
 
     @pytest.mark.faults_only
@@ -289,7 +289,7 @@ class TestHangs:
         assert_true(hosted.visit(sofascore)[1], arena)
         assert not visiting.done()
         with pytest.raises(ReadTimeout):
-            visiting.result(timeout=20)
+            visiting.result(timeout=stretched(20))
         assert len(hosted.launches) == 1
 
 
@@ -307,8 +307,8 @@ class TestDraining:
         wait_for(lambda: not hosted.host._may_visit.is_set())
         new = pool.submit(lambda: (hosted.visit(sofascore)[0].mode, len(hosted.launches)))
         assert len(hosted.launches) == 1
-        assert under_way.result(timeout=20) is ReadMode.VISIT, "the visit was not aborted"
-        assert new.result(timeout=20) == (ReadMode.VISIT, 2)
+        assert under_way.result(timeout=stretched(20)) is ReadMode.VISIT, "the visit was not aborted"
+        assert new.result(timeout=stretched(20)) == (ReadMode.VISIT, 2)
         assert hosted.launches[-1].cause is LaunchCause.AGE
 
     @pytest.mark.faults_only
@@ -322,7 +322,7 @@ class TestDraining:
         visiting = visit_in(pool, hosted, target)
         hosted.loop.call_soon_threadsafe(hosted.host.recycle, LaunchCause.AGE, "it has run for long")
         with pytest.raises(ResourceLost):
-            visiting.result(timeout=20)
+            visiting.result(timeout=stretched(20))
         await_launch(hosted, 2)
 
     @pytest.mark.faults_only
@@ -335,7 +335,7 @@ class TestDraining:
             began = time.monotonic()
             assert hosted.reader.scorecard(target)[0].mode is ReadMode.DIRECT
             slowest = max(slowest, time.monotonic() - began)
-        assert slowest < 1.5  # far below what closing and starting a browser take, on a busy machine too
+        assert slowest < stretched(1.5)  # far below what closing and starting a browser take, on a busy machine too
 
     @pytest.mark.faults_only
     def test_a_browser_is_replaced_after_its_last_page(self, start: Start, arena: StadiumProcess) -> None:

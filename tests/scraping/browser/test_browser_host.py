@@ -18,6 +18,7 @@ from scraping.errors import Blocked, Drift, Gone, ReadTimeout, Transient
 from scraping.reading.reader import Reader, Target
 from scraping.readings import AttemptEvidence, ReadMode, RefInfo
 from scraping.sources import adapter_for
+from tests.patience import stretched
 from tests.scraping.hosted_browser import Hosted, assert_true, find_program, impatient, site_at, target_of
 from tests.stadium_process import StadiumProcess
 
@@ -226,7 +227,7 @@ class TestEvidence:
 
         none, seconds = hosted.run(photograph())
         assert none == b""
-        assert seconds < 5
+        assert seconds < stretched(5)
 
 
 async def contexts(hosted: Hosted) -> list[BrowserContext]:
@@ -319,4 +320,4 @@ class TestHangs:
         began = time.monotonic()
         with pytest.raises(ReadTimeout):
             hosted.reader.scorecard(target)
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < stretched(8)

@@ -15,6 +15,7 @@ import pytest
 
 from scraping.browser.egress.forward_proxy import ForwardProxy, TrafficLimits
 from scraping.readings import Site
+from tests.patience import stretched
 from tests.scraping.browser.hostile import (
     MEGABYTE,
     Names,
@@ -302,6 +303,6 @@ class TestUpstreamProxy:
 
 
 async def until(condition: Any, seconds: float = 5) -> None:
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(stretched(seconds)):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event of its own
             await asyncio.sleep(0.01)

@@ -23,6 +23,7 @@ from scraping.policies.timeouts import Timeouts
 from scraping.reading.reader import Reader
 from scraping.readings import PAGE, Endpoint, Reading, RefInfo, Site
 from scraping.sources import adapter_for
+from tests.patience import stretched
 from tests.scraping.browser.hostile import MEGABYTE, Seen, endless, raw_server, redirect, text, web_server
 from victoryline.lib import chromium
 
@@ -52,12 +53,12 @@ class Browser:
         return Sessions(BrowserHost(options))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=60)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=stretched(60))
 
     def close(self) -> None:
         self.run(self.sessions.stop())
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=stretched(10))
         self.loop.close()
 
 

@@ -20,8 +20,8 @@ from scraping.documents.publisher import Publisher
 from scraping.matches import lifecycle
 from scraping.models import Breaker, BreakerState, Match, MatchLifecycle, MatchRef, Source
 from tests.factories import NOW, make_match, make_ref, make_scraper, make_snapshot
+from tests.patience import wait_for
 from tests.servers import RedisServer
-from tests.system import wait_for
 from tests.unreachable_database import known_to_be_away  # noqa: F401 - a fixture
 from victoryline.lib import availability
 

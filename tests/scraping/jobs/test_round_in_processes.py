@@ -14,6 +14,7 @@ from stadium.matches.ids import custom_id, event_id
 from tests.faults import truth
 from tests.faults.database import new_database
 from tests.faults.system import System
+from tests.patience import stretched
 from tests.servers import PostgresServer, RedisServer, are_installed
 from tests.stadium_process import StadiumProcess
 from victoryline.configuration import PROJECT_ROOT
@@ -21,7 +22,6 @@ from victoryline.lib.processes import python
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(400),  # a whole system, started twice, and three commands, on a busy machine
     pytest.mark.requirement("ZT-1", "ZT-2", "ZT-3", "ZT-8", "ZT-12"),
 ]
 
@@ -61,7 +61,7 @@ def manage(system: System, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=stretched(60),
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{system.logs()}"
     return done.stdout

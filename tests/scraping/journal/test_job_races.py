@@ -14,6 +14,7 @@ from scraping import jobs
 from scraping.models import JobItem, Match, MatchRef, ScrapeJob, ScrapeTask
 from scraping.payloads import Resource
 from tests.factories import make_source
+from tests.patience import stretched
 from tests.scraping.rounds import ASKED, IDS, url_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both, pytest.mark.requirement("ZT-2", "FS-4")]
@@ -27,7 +28,7 @@ def at_once(*actions: Callable[[], Any]) -> list[Any]:
 
     def run(action: Callable[[], Any]) -> None:
         try:
-            gate.wait(10)
+            gate.wait(stretched(10))
             results.append(action())
         except Exception as error:  # noqa: BLE001 - shown below
             errors.append(error)
@@ -38,7 +39,7 @@ def at_once(*actions: Callable[[], Any]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(stretched(60))
     assert errors == []
     return results
 

@@ -16,6 +16,7 @@ from scraping.journal import FailureNote, NewTask
 from scraping.models import MatchRef, ScrapeTask, Stage, TaskState, TaskTransition
 from scraping.payloads import Resource
 from tests.factories import NOW, make_ref
+from tests.patience import stretched
 from tests.scraping.builders import LEASE_SECONDS, claimed, later, new_claim, open_task
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -185,7 +186,7 @@ class TestClaimByThreads:
         def run(name: str) -> Any:
             try:
                 connection.ensure_connection()
-                gate.wait(timeout=10)
+                gate.wait(timeout=stretched(10))
                 return do(name)
             finally:
                 connection.close()

@@ -21,8 +21,8 @@ from scraping.outage.spool import HeldMatch, Spool, SpoolLimits
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import scrape
 from tests.factories import make_ref
+from tests.patience import wait_for
 from tests.scraping.builders import POLICIES, Outcome, ScriptedReader, balls, chasing, later, open_task, payload_of
-from tests.system import wait_for
 
 pytestmark = [
     pytest.mark.both,

@@ -272,7 +272,6 @@ def no_receivers() -> Iterator[None]:
 
 
 @pytest.mark.both
-@pytest.mark.timeout(600)  # thousands of statements, on a machine that may have other things to do
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_receivers")
 @pytest.mark.requirement("FR-003", "FS-12", "DM-2", "BX-7")

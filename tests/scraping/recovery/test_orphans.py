@@ -25,7 +25,8 @@ from scraping.models import Worker
 from scraping.recovery import orphans
 from scraping.signals import orphan_killed
 from tests.faults.system import System
-from tests.scraping.hosted_browser import HERE, find_program, is_alive, owner_id, wait_for
+from tests.patience import stretched, wait_for
+from tests.scraping.hosted_browser import HERE, find_program, is_alive, owner_id
 from tests.stadium_process import StadiumProcess
 from victoryline.lib.processes import OWN
 
@@ -81,7 +82,7 @@ class Zoo:
         for process in family:
             if process.is_running():
                 process.kill()
-        psutil.wait_procs(family, timeout=5)
+        psutil.wait_procs(family, timeout=stretched(5))
 
 
 @pytest.fixture

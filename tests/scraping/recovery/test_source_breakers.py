@@ -33,6 +33,7 @@ from scraping.scheduler.recover import evaluate_source_breakers, rescue_expired
 from scraping.worker import failures
 from scraping.worker.scrape import scrape
 from tests.factories import NOW, make_match, make_ref, make_source
+from tests.patience import stretched
 from tests.scraping import builders
 from tests.scraping.builders import ScriptedReader, claimed, engine_with, later, open_task, payload_of
 from tests.scraping.due_tasks import open_due_tasks
@@ -503,7 +504,7 @@ def together(number: int, work: Any) -> Iterator[list[Any]]:
     barrier, answers = threading.Barrier(number), []
 
     def run(index: int) -> None:
-        barrier.wait(timeout=20)
+        barrier.wait(timeout=stretched(20))
         try:
             answers.append(work(index))
         except Exception as error:  # noqa: BLE001 - the test looks at it
@@ -515,7 +516,7 @@ def together(number: int, work: Any) -> Iterator[list[Any]]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=stretched(60))
     yield answers
 
 

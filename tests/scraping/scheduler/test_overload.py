@@ -39,6 +39,7 @@ from scraping.scheduler.recover import rescue_expired
 from scraping.worker.engine import Engine
 from scraping.worker.scrape import run
 from tests.factories import NOW, cricket_state, make_match, make_ref, make_source
+from tests.patience import stretched
 from tests.scraping.attempts import Clock, stopped_clock
 from tests.scraping.builders import LEASE_SECONDS, POLICIES, ScriptedReader, later, open_task, payload_of
 from tests.scraping.due_tasks import open_due_tasks
@@ -342,7 +343,7 @@ def test_two_schedulers_at_once_keep_to_the_limit() -> None:
 
     def schedule(shift: float) -> None:
         try:
-            gate.wait(10)
+            gate.wait(stretched(10))
             open_due(later(-shift))
         except Exception as error:  # noqa: BLE001 - shown below
             errors.append(error)
@@ -353,6 +354,6 @@ def test_two_schedulers_at_once_keep_to_the_limit() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(stretched(30))
     assert errors == []
     assert 0 < ScrapeTask.objects.filter(state__in=OPEN_STATES).count() <= 6

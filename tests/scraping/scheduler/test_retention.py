@@ -38,6 +38,7 @@ from scraping.scheduler import retention
 from scraping.scheduler.retention import prune_often, prune_seldom
 from tests.factories import NOW, make_event, make_match, make_ref, make_scraper, make_snapshot, make_source
 from tests.monitoring.rows import make_error, make_task
+from tests.patience import stretched
 from tests.scraping.builders import later, open_task
 from victoryline.lib.retention import Rule
 from victoryline.lib.retention import prune as carry_out
@@ -282,16 +283,16 @@ def test_keeps_a_dead_task_that_is_being_retried() -> None:
             with transaction.atomic():
                 ScrapeTask.objects.filter(pk=task.pk).update(state=TaskState.PENDING, finished_at=None)
                 is_locked.set()
-                assert is_pruned.wait(20)
+                assert is_pruned.wait(stretched(20))
         finally:
             connection.close()
 
     thread = threading.Thread(target=retry)
     thread.start()
-    assert is_locked.wait(20)
+    assert is_locked.wait(stretched(20))
     assert prune_often(NOW) == 0
     is_pruned.set()
-    thread.join(20)
+    thread.join(stretched(20))
     assert ScrapeTask.objects.get().state == TaskState.PENDING
     close_old_connections()
 

@@ -149,7 +149,6 @@ def test_only_errors_of_ours_escape_and_no_parse_hangs(folder: Path, file: str) 
 
 
 @pytest.mark.usefixtures("bounded_memory")
-@pytest.mark.timeout(60)
 @EachDocument
 def test_nothing_counts_up_to_a_number_of_a_response(folder: Path, file: str) -> None:
     fuzzed = Fuzzed(folder, file)
@@ -181,9 +180,13 @@ def test_a_reading_is_stored_as_a_whole_or_not_at_all(folder: Path, file: str) -
     source = make_source(fuzzed.adapter.key, base_url=fuzzed.base_url, sport=fuzzed.adapter.sport.value)
     at = fuzzed.trial.reading.captured_at
     step = STORED_EVERY * (5 if connection.vendor == "postgresql" else 1)  # there only for the limits of columns
+    stored: set[str] = set()
     for number in range(0, MUTATIONS, step):
         with suppress(ScrapingError):
             result = fuzzed.parse(fuzzed.reading(number))
+            if (content := content_of(result)) in stored:  # two of three change nothing that is read
+                continue
+            stored.add(content)
             if isinstance(result, Payload):
                 match_is_whole_or_untouched(result, source, number)
             elif isinstance(result, Lineups | Figures):
@@ -195,6 +198,11 @@ def test_a_reading_is_stored_as_a_whole_or_not_at_all(folder: Path, file: str) -
              data_rules.events_ahead, data_rules.readings_ahead, data_rules.broken_histories,
              data_rules.gaps_in_history)  # fmt: skip
     assert [sentence for rule in rules for sentence in rule(context)] == []
+
+
+def content_of(result: Any) -> str:
+    """Returns everything of a result that is stored."""
+    return repr(result if isinstance(result, list) else result.model_copy(update={"unknown": ()}))
 
 
 def new_ref(source: Source, number: int, **match: Any) -> MatchRef:

@@ -18,6 +18,7 @@ from scraping.signals import browser_replaced
 from scraping.worker import heartbeat
 from scraping.worker.heartbeat import Heartbeat
 from tests.factories import NOW, make_ref
+from tests.patience import stretched
 from tests.scraping.builders import LEASE_SECONDS, claimed, engine_with, later, open_task
 
 pytestmark = [pytest.mark.both, pytest.mark.django_db]
@@ -118,7 +119,7 @@ class TestThread:
         monkeypatch.setattr(beating, "beat", beat)
         monkeypatch.setattr(heartbeat, "close_old_connections", lambda: None)
         beating.start()
-        assert enough.wait(timeout=10)
+        assert enough.wait(timeout=stretched(10))
         beating.stop()
         assert not beating.is_alive()
         assert beats[-1] is True
