@@ -33,6 +33,7 @@ AUDITED: tuple[tuple[Signal, str, dict[str, Any]], ...] = (
     (signals.watch_put_off, "watch", {"outcome": AuditOutcome.FAILED}),
     (signals.matches_joined, "join", {}),
     (signals.matches_kept_apart, "keep_apart", {"reason": "decided by an operator"}),
+    (signals.team_alias_deleted, "alias_deleted", {"subject": "alias"}),
     (signals.scraper_restarted, audit.SOFT_RESTART, {"actor": "scheduler"}),
     (key_issued, "key_issued", KEY_DEFAULTS),
     (key_rotated, "key_rotated", KEY_DEFAULTS),

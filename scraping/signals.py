@@ -34,6 +34,8 @@ match_settled = Signal()
 matches_joined = Signal()
 # A person decided that two matches are not the same: match_id, other_id, actor.
 matches_kept_apart = Signal()
+# A person deleted a second name of a team: alias, name, sport, reason, actor.
+team_alias_deleted = Signal()
 # A person set or freed the importance of a match: match_id, importance, actor, is_fixed.
 importance_set = Signal()
 # A live match has no new data and the next recovery step was taken: match_id, rung, rung_name, reason, detail.

@@ -2,6 +2,7 @@
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.db.models.signals import post_migrate
 
 
 class VictoryLineConfig(AppConfig):
@@ -9,8 +10,10 @@ class VictoryLineConfig(AppConfig):
     verbose_name = "VictoryLine"
 
     def ready(self) -> None:
+        from victoryline import roles
         from victoryline.lib import statements
 
+        post_migrate.connect(roles.update_groups, dispatch_uid="groups of staff")
         statements.install()
         if settings.CONFIG.database_url:
             from victoryline.databases import CONNECT_SECONDS

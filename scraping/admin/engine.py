@@ -24,6 +24,7 @@ from victoryline.lib.admin import (
     GOOD,
     HistoryAdmin,
     LimitedForm,
+    ReasonForm,
     column,
     megabytes,
     presence_filter,
@@ -60,7 +61,7 @@ class ScraperAdmin(HistoryAdmin):
 
 def _recycle(pk: int, call: OperatorCall) -> None:
     name = Worker.objects.values_list("worker_id", flat=True).get(pk=pk)
-    request = worker_commands.recycle(name, reason="requested in the admin", actor=call.actor, now=call.now)
+    request = worker_commands.recycle(name, reason=call.reason, actor=call.actor, now=call.now)
     if not request.workers:
         raise OperationRefused(f"{name} is not running")
 
@@ -83,7 +84,8 @@ class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
             applied="Replacing",
             explanation="The browser is replaced when its running visits have finished. Reads go on meanwhile.",
             icon="autorenew",
-            is_on_page=False,
+            form=ReasonForm,
+            is_for_selection=False,
             run=for_each(_recycle),
         ),
     )
@@ -114,7 +116,7 @@ class WorkerCommandAdmin(HistoryAdmin):
 @require_POST
 def recycle(request: HttpRequest) -> HttpResponse:
     """POST /admin/recycle, for staff: replaces the browser of all workers, or of `worker_id`. `reason` is audited."""
-    if not request.user.is_staff or not request.user.has_perm(RECYCLE_PERMISSION):
+    if not admin.site.has_permission(request) or not request.user.has_perm(RECYCLE_PERMISSION):
         raise PermissionDenied
     wanted = request.POST.get("worker_id", "")
     reason = request.POST.get("reason", "").strip() or "requested in the admin"

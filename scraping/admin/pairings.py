@@ -23,6 +23,7 @@ from victoryline.lib.admin import (
     ConsoleAdmin,
     HistoryAdmin,
     HistoryInline,
+    ReasonForm,
     column,
     presence_filter,
 )
@@ -105,19 +106,33 @@ class PairingReviewAdmin(OperatorActionsMixin, HistoryAdmin):
 
 
 @admin.register(TeamAlias)
-class TeamAliasAdmin(ConsoleAdmin):
+class TeamAliasAdmin(OperatorActionsMixin, ConsoleAdmin):
     list_display = ("alias", "name", "sport")
     list_filter = ("sport",)
     search_fields = ("alias", "name")
     fields = ("sport", "alias", "name")
+    operate_permission = "scraping.delete_teamalias"
+    operated_noun = ("team name", "team names")
+    operator_actions = (
+        OperatorAction(
+            name="delete",
+            label="Delete",
+            applied="Deleted",
+            explanation="Its matches get the team of the name as it is written. Matches that were joined stay joined.",
+            icon="delete",
+            form=ReasonForm,
+            is_for_selection=False,
+            run=for_each(lambda pk, call: teams.delete_alias(pk, actor=call.actor, reason=call.reason, now=call.now)),
+        ),
+    )
 
     def save_model(self, request: HttpRequest, obj: TeamAlias, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         teams.assign_all(timezone.now())
 
-    def delete_model(self, request: HttpRequest, obj: TeamAlias) -> None:
-        super().delete_model(request, obj)
-        teams.assign_all(timezone.now())
+    def has_delete_permission(self, request: HttpRequest, obj: TeamAlias | None = None) -> bool:
+        """Deleted by the action, which asks for the reason."""
+        return False
 
 
 @admin.register(Team)

@@ -16,6 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from scraping.models import Match, MatchLifecycle, Team, TeamAlias
 from scraping.names import Aliases, identity, squeezed
 from scraping.payloads import Sport
+from scraping.signals import team_alias_deleted
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,15 @@ def assign_all(now: datetime) -> int:
     if updated:
         logger.info("%d matches have other team ids", updated, extra={"action": "teams_assigned", "changed": updated})
     return updated
+
+
+def delete_alias(pk: int, *, actor: str, reason: str, now: datetime) -> None:
+    row = TeamAlias.objects.get(pk=pk)
+    row.delete()
+    team_alias_deleted.send_robust(
+        sender=TeamAlias, alias=row.alias, name=row.name, sport=row.sport, reason=reason, actor=actor, now=now
+    )
+    assign_all(now)
 
 
 def _aliases() -> dict[str, Aliases]:

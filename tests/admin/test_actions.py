@@ -48,7 +48,7 @@ class TestRetry:
     def test_needs_confirmation_on_the_page_of_the_task(self, admin_client: Client) -> None:
         task = make_task(make_watched()[1], state=TaskState.DEAD)
         url = reverse("admin:scraping_scrapetask_retry_one", args=[task.pk])
-        assert "The task is due at once" in admin_client.get(url).content.decode()
+        assert "The task is due at once" in admin_client.get(url, headers={"HX-Request": "true"}).content.decode()
         task.refresh_from_db()
         assert task.state == TaskState.DEAD
         answer = admin_client.post(url, {"_form_submitted": "on"})

@@ -46,7 +46,7 @@ class TestImportance:
     def test_needs_confirmation_on_the_page_of_the_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
         url = reverse("admin:scraping_match_set_importance_one", args=[match.pk])
-        assert "Set importance" in admin_client.get(url).content.decode()
+        assert "Set importance" in admin_client.get(url, headers={"HX-Request": "true"}).content.decode()
         for said, expected in (("0", (Importance.HIGH, True)), ("", (Importance.NORMAL, False))):
             admin_client.post(url, {"_form_submitted": "on", "importance": said})
             match.refresh_from_db()

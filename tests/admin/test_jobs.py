@@ -50,7 +50,7 @@ class TestStart:
     def test_of_a_round_uses_a_form_and_redirects_to_the_job(self, admin_client: Client) -> None:
         make_source("sofascore")
         make_source("crex")
-        dialog = admin_client.get(address("scrapejob_start_round")).content.decode()
+        dialog = admin_client.get(address("scrapejob_start_round"), headers={"HX-Request": "true"}).content.decode()
         for name in ("source", "tournament", "season", "round", "matches"):
             assert f'name="{name}"' in dialog
         assert "Crex" not in dialog, "it has no rounds"
@@ -133,7 +133,7 @@ class TestRetry:
     def test_of_a_job_reopens_its_failed_tasks(self, admin_client: Client) -> None:
         job = ended_job({IDS[0]: CHANGED})
         url = address("scrapejob_retry_one", job.pk)
-        assert "Retry what failed" in admin_client.get(url).content.decode()
+        assert "Retry what failed" in admin_client.get(url, headers={"HX-Request": "true"}).content.decode()
         assert "Retried 1 task." in admin_client.post(url, SUBMITTED, follow=True).content.decode()
         job.refresh_from_db()
         assert job.finished_at is None

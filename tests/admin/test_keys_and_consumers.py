@@ -34,7 +34,7 @@ def issued() -> keys.IssuedKey:
 def page(client: Client, name: str, row: Any, **fields: object) -> HttpResponse:
     """Requests the page of an action; with fields, submits it."""
     url = reverse(f"admin:apiauth_{name}", args=[row.pk])
-    return client.post(url, fields) if fields else client.get(url)
+    return client.post(url, fields) if fields else client.get(url, headers={"HX-Request": "true"})
 
 
 def revoke(client: Client, key: ApiKey, reason: str) -> HttpResponse:

@@ -72,13 +72,14 @@ class TestByPost:
         assert not WorkerCommand.objects.exists()
 
 
-def test_in_the_list_of_workers(admin_client: Client) -> None:
+def test_on_the_page_of_a_worker(admin_client: Client) -> None:
     one, gone = make_worker("w1"), make_worker("gone", silent_seconds=60)
-    chosen = {"action": "recycle_selected", "_selected_action": [one.pk, gone.pk]}
-    page = admin_client.post(reverse("admin:scraping_worker_changelist"), chosen, follow=True).content.decode()
-    assert "Replacing 1 worker&#x27;s browser." in page
-    assert "1 refused: gone is not running" in page
-    assert WorkerCommand.objects.get().worker_id == "w1"
+    for row, said in ((one, "Replacing 1 worker&#x27;s browser."), (gone, "1 refused: gone is not running")):
+        address = reverse("admin:scraping_worker_recycle_one", args=[row.pk])
+        assert "required" in admin_client.post(address, {"_form_submitted": "True"}).content.decode()
+        filled = {"_form_submitted": "True", "reason": "it leaks"}
+        assert said in admin_client.post(address, filled, follow=True).content.decode()
+    assert list(WorkerCommand.objects.values_list("worker_id", "reason")) == [("w1", "it leaks")]
 
 
 class TestCommandLine:

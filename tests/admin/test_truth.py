@@ -49,7 +49,7 @@ class TestPairs:
     def test_merges_after_confirmation_with_an_audit_entry(
         self, admin_client: Client, review: PairingReview, django_capture_on_commit_callbacks
     ) -> None:
-        question = admin_client.get(url(review, "join_one")).content.decode()
+        question = admin_client.get(url(review, "join_one"), headers={"HX-Request": "true"}).content.decode()
         assert "cannot be undone" in question
         assert Match.objects.filter(merged_into=None).count() == 2
         with django_capture_on_commit_callbacks(execute=True):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
+from functools import wraps
 from typing import Any
 
 import orjson
@@ -16,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.dataclasses import UnfoldAction
 from unfold.decorators import display
 from unfold.forms import BaseDialogForm
 from unfold.paginator import InfinitePaginator
@@ -54,10 +57,26 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
                 rows = rows.defer(*("__".join([*steps[:number], name]) for name in documents))
         return rows.select_related(*paths) if paths else rows
 
+    def get_unfold_action(self, action: str) -> UnfoldAction:
+        """Shows the page with the button, where the address of a dialog is opened by itself: it is a part of a page."""
+        found = super().get_unfold_action(action)
+        return replace(found, method=_inside_a_page(found.method)) if found.dialog else found
+
     def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **options: Any) -> Any:
         if isinstance(db_field, URLField):
             options["assume_scheme"] = "https"  # the default of Django 6
         return super().formfield_for_dbfield(db_field, request, **options)
+
+
+def _inside_a_page(dialog: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    @wraps(dialog)
+    def method(request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
+        response = dialog(request, *args, **options)
+        if request.method != "GET" or request.headers.get("HX-Request"):
+            return response
+        return redirect(request.path.rstrip("/").rpartition("/")[0] + "/")
+
+    return method
 
 
 class ReadOnly:
@@ -181,13 +200,19 @@ def megabytes(count: int) -> str:
 USUAL_MINUTES = 30
 
 
-class LimitedForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+class ReasonForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+    """For sensitive actions: the reason is stored in the audit."""
+
+    reason = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget, help_text="Stored in the audit.")
+
+
+class LimitedForm(ReasonForm):
     """For operator decisions that override the system: with an end and a reason."""
 
     minutes = forms.IntegerField(
         min_value=1, max_value=1440, initial=USUAL_MINUTES, widget=UnfoldAdminIntegerFieldWidget
     )
-    reason = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
+    field_order = ("minutes", "reason")
 
 
 def after_dialog(request: HttpRequest, url: str) -> HttpResponse:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import ObjectDoesNotExist
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
@@ -110,6 +110,9 @@ class OperatorActionsMixin:
     def apply(
         self, request: HttpRequest, action: OperatorAction, ids: Sequence[int], values: Mapping[str, Any]
     ) -> None:
+        """Runs an action for the operator of a request, who needs the permission whatever page has sent it."""
+        if not self.has_operate_permission(request):
+            raise PermissionDenied
         result = action.run(ids, OperatorCall(username(request), timezone.now(), values))
         noun = self.operated_noun[result.applied != 1]
         more = f"; and {len(result.refusals) - SHOWN_REFUSALS} more" if len(result.refusals) > SHOWN_REFUSALS else ""
@@ -135,8 +138,10 @@ def _on_page(action: OperatorAction) -> Any:
         if row is None:
             raise Http404
         self.apply(request, action, [row.pk], form.cleaned_data if action.form else {})
-        table = f"{self.opts.app_label}_{self.opts.model_name}"
-        return after_dialog(request, reverse(f"admin:{table}_change", args=[row.pk]))
+        table = f"admin:{self.opts.app_label}_{self.opts.model_name}"
+        is_there = self.get_object(request, object_id) is not None  # the action may have deleted it
+        page = reverse(f"{table}_change", args=[row.pk]) if is_there else reverse(f"{table}_changelist")
+        return after_dialog(request, page)
 
     method.__name__ = f"{action.name}_one"
     dialog = {
