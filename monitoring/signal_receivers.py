@@ -51,7 +51,7 @@ def match_name(match_id: int | None) -> str:
 
 def json_safe(values: Mapping[str, Any]) -> dict[str, str | int | float | bool | None]:
     """Returns the values of a signal, with lists and anything that JSON cannot hold as text."""
-    texts = {key: ", ".join(value) if isinstance(value, list) else value for key, value in values.items()}
+    texts = {key: ", ".join(map(str, value)) if isinstance(value, list) else value for key, value in values.items()}
     return {
         key: value if isinstance(value, str | int | float | bool | None) else str(value) for key, value in texts.items()
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from monitoring.models import AuditEntry
 from scraping.matches import ingest, lifecycle, watches
 from scraping.models import (
     Breaker,
@@ -21,7 +22,7 @@ from scraping.models import (
     Worker,
     WorkerCommand,
 )
-from scraping.policies.ladder import Rung
+from scraping.policies.ladder import RUNGS, Rung
 from scraping.recovery import ladder, silent_matches, worker_commands
 from scraping.recovery.ladder_steps import StepContext
 from scraping.recovery.silent_matches import silence_of
@@ -90,6 +91,15 @@ class TestEscalation:
         match = Match.objects.get()
         assert (match.silent_since, match.frozen_at) == (NOW, later(305))
         assert all(one["detail"]["did"] for one in sent)
+
+    @pytest.mark.requirement("BX-11")
+    def test_every_rung_is_in_the_audit_with_its_commands(self, ref: MatchRef) -> None:
+        for seconds in range(0, 320, 5):
+            advance(seconds)
+        steps = AuditEntry.objects.filter(match=ref.match).order_by("pk")
+        assert [one.action_type for one in steps] == [rung.action for rung in RUNGS]
+        commands = WorkerCommand.objects.order_by("pk").values_list("pk", flat=True)
+        assert [one.metadata["commands"] for one in steps[1:3]] == [str(pk) for pk in commands]
 
     def test_a_match_that_is_read_is_left_alone(self, ref: MatchRef) -> None:
         assert advance(10) == 0
