@@ -16,11 +16,13 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
 
 
 def _sqlite(config: Config) -> dict[str, Any]:
+    file = config.var_dir / "victoryline.sqlite3"
+    file.touch(mode=0o600)  # whichever command is the first; SQLite gives its other files the same mode
     # IMMEDIATE takes the write lock when a transaction begins: under many writers DEFERRED fails most of them with
     # "database is locked", because it takes the lock only after its first read.
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": config.var_dir / "victoryline.sqlite3",
+        "NAME": file,
         "OPTIONS": {
             "timeout": 30,
             "transaction_mode": "IMMEDIATE",

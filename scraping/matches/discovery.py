@@ -47,6 +47,8 @@ def refs_of(source: Source, found: Sequence[DiscoveredMatch], *, now: datetime) 
     _write_new(source, found, first_poll_at=None, now=now)
     keys = [match.source_event_id for match in found]
     refs = MatchRef.objects.filter(source=source, source_event_id__in=keys)
+    never_read = refs.filter(captured_at=None, is_watched=False, watch_at=None, gone_at__isnull=False)
+    never_read.update(**poll_times.first_poll(source, None))  # see `late_updates.close_removed`
     return list(refs.select_related("match", "source").order_by("pk"))
 
 

@@ -90,5 +90,7 @@ def close_removed(ref_id: int, *, now: datetime) -> None:
         attempt = Attempt("", ref.captured_at or now, had_failures=False, now=now)
         ingest.write_snapshot(ref, None, attempt, before=last)
     ref.save(update_fields=("next_poll_at", "gone_at", "suspect_checksum"))
+    if ref.captured_at is None and not match.team_a:  # an address that was given to us, of no match
+        poll_times.stop_watching(MatchRef.objects.filter(pk=ref.pk))
     crash_point("gone.closed")
     ingest.announce_after_commit(ref, is_changed=match.status != before)

@@ -1,14 +1,19 @@
-"""The demo's login and key: made once, kept, renewed when they no longer work."""
+"""The demo's login and key: made once, kept, renewed when they no longer work; and its database."""
 
 import json
+import os
+import sqlite3
 import stat
+from contextlib import closing
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from apiauth import keys
 from victoryline import demo
+from victoryline.databases import databases
 
 URL = "http://127.0.0.1:8000"
 pytestmark = pytest.mark.django_db
@@ -70,3 +75,17 @@ class TestBanner:
         for part in (f"{URL}/", f"{URL}/admin/", made.admin_password, made.api_key, "/token/generate-token"):
             assert part in text
         assert sum(line.strip().startswith("curl ") for line in text.splitlines()) == 2
+
+
+def test_a_database_that_a_command_creates_is_private(tmp_path):
+    before = os.umask(0o022)
+    try:
+        name = databases(settings.CONFIG.model_copy(update={"database_url": "", "var_dir": tmp_path}))["default"][
+            "NAME"
+        ]
+        with closing(sqlite3.connect(name)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("CREATE TABLE t (x)")
+            assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+    finally:
+        os.umask(before)

@@ -266,6 +266,23 @@ class TestRound:
         assert missing.standing is Standing.GIVEN_UP
         assert "gone" in missing.reason
 
+    def test_an_address_that_was_never_a_match_is_not_polled_until_it_is_given_again(self) -> None:
+        make_source("sofascore")
+        address: Any = {"urls": [url_of("15000099")], "requested_by": "Ann", "now": timezone.now()}
+        reader = RoundReader(outcomes={"15000099": Gone("page answered 404", http_status=404)})
+        jobs.start_urls(**address)
+        for _ in range(4):
+            run_due(engine_of(reader))
+            make_due()
+        ref = known("15000099")
+        assert (ref.is_watched, ref.next_poll_at, ref.gone_at is None) == (False, None, False)
+        close_finished_jobs(timezone.now())
+        reader.outcomes["15000099"] = whole("15000099", finished(status=Status.LIVE, result=""))
+        assert jobs.start_urls(**address).is_new
+        run_due(engine_of(reader))
+        ref = known("15000099")
+        assert (ref.is_watched, ref.match.status, ref.next_poll_at is None) == (True, "live", False)
+
     def test_a_live_match_is_read_up_to_now(self) -> None:
         live = whole(IDS[0], finished(status=Status.LIVE, result=""))
         job, _ = run_round(RoundReader(outcomes={IDS[0]: live}))

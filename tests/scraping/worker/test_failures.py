@@ -607,6 +607,8 @@ class TestGone:
         assert not Scraper.objects.filter(stopped_at=None).exists()
 
     def test_is_not_polled_again_at_once(self, ref: MatchRef, clock: Clock) -> None:
+        attempt(ref, clock, payload_of(ref))
+        clock.forward(3)
         fail_for_good(ref, clock, Gone("404", http_status=404))
         assert open_due_tasks(clock.now) == 0
         clock.forward(299)
