@@ -48,7 +48,7 @@ class OutcomeRule(StrEnum):
 ACTIONS: Mapping[str, OutcomeRule] = {
     **dict.fromkeys(
         (
-            *(SOFT_RESTART, "resume", "breaker_reset", "breaker_probe", "breaker_force_closed"),
+            *(SOFT_RESTART, "resume", "read_now", "breaker_reset", "breaker_probe", "breaker_force_closed"),
             *(rung.action for rung in RUNGS),
         ),
         OutcomeRule.BY_MATCH,

@@ -30,6 +30,7 @@ AUDITED: tuple[tuple[Signal, str, dict[str, Any]], ...] = (
     (signals.match_resumed, "resume", {"actor": "lifecycle"}),
     (signals.watch_began, "watch", {}),
     (signals.watch_ended, "watch_end", {}),
+    (signals.read_requested, "read_now", {}),
     (signals.watch_put_off, "watch", {"outcome": AuditOutcome.FAILED}),
     (signals.matches_joined, "join", {}),
     (signals.matches_kept_apart, "keep_apart", {"reason": "decided by an operator"}),
@@ -134,6 +135,12 @@ def record_end_of_silence(
 def record_takeover(*, problems: str = "", **values: Any) -> None:
     outcome = AuditOutcome.PARTIAL if problems else AuditOutcome.SUCCESS
     _record("takeover", actor="ingest", outcome=outcome, problems=problems, **values)
+
+
+@receives(signals.operation_changed)
+def record_operation(*, event: str, reason: str = REQUESTED, **values: Any) -> None:
+    outcome = AuditOutcome.FAILED if event == "bulk_failed" else AuditOutcome.SUCCESS
+    _record(event, reason=reason, outcome=outcome, **values)
 
 
 @receives(signals.errors_resolved)

@@ -24,6 +24,8 @@ match_resumed = Signal()
 watch_began = Signal()
 # A match is polled no longer: match_id, reason, actor.
 watch_ended = Signal()
+# A person requested a reading at once: match_id, reason, actor.
+read_requested = Signal()
 # A watch was requested and waits for memory: match_id, reason, actor.
 watch_put_off = Signal()
 # A match has ended and something of it cannot be read: match_id, missing (list of names).
@@ -49,6 +51,8 @@ silence_over = Signal()
 task_died = Signal()
 # A person retried a task: task_id, actor.
 task_retried = Signal()
+# An action on many rows began or ended: event, target, operation_id, applied, refused, reason, actor.
+operation_changed = Signal()
 # A person marked errors as resolved: count, actor.
 errors_resolved = Signal()
 # A match could not be parsed too many times in a row: match_id, failures, reason.

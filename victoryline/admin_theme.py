@@ -71,6 +71,7 @@ UNFOLD: dict[str, Any] = {
                 "Journal",
                 _item("Tasks", "checklist", "scraping.scrapetask"),
                 _item("Jobs", "work", "scraping.scrapejob"),
+                _item("Bulk operations", "done_all", "scraping.bulkoperation"),
                 _item("Submissions", "move_to_inbox", "scraping.submission"),
                 _item("Errors", "error", "scraping.scrapeerror"),
                 _item("Error groups", "bug_report", "scraping.errorgroup"),

@@ -21,7 +21,7 @@ OURS = ("scraping", "monitoring", "apiauth")
 ACTS = {
     "scraping": (
         *("change_match", "change_scrapetask", "change_scrapeerror", "change_breaker"),
-        *("add_scrapejob", "add_workercommand", "add_teamalias", "change_teamalias"),
+        *("add_scrapejob", "add_workercommand", "add_teamalias", "change_teamalias", "change_bulkoperation"),
     ),
     "monitoring": ("change_alert", "change_alertmessage"),
 }

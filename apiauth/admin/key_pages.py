@@ -19,7 +19,6 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
-from unfold.forms import BaseDialogForm
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminDecimalFieldWidget,
@@ -30,7 +29,7 @@ from unfold.widgets import (
 from apiauth import keys
 from apiauth.errors import RefusedError
 from apiauth.models import ApiKey, Consumer
-from victoryline.lib.admin import username
+from victoryline.lib.admin import DialogForm, username
 
 ModelAdmin = admin.ModelAdmin[Any]
 USED_FORMS = "issued_key_forms"  # in the session: ids of forms that were sent already
@@ -79,7 +78,7 @@ class RotateForm(forms.Form):
     )
 
 
-class RevokeForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+class RevokeForm(DialogForm):
     reason = forms.CharField(
         max_length=keys.LONGEST_REASON,
         widget=UnfoldAdminTextInputWidget,

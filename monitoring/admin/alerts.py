@@ -133,8 +133,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
             "this list.",
             icon="notifications_off",
             form=LimitedForm,
-            selection_label="Mute for an hour",
-            selection_values={"minutes": 60, "reason": "muted in the admin"},
+            undo="unmute",
             run=for_each(
                 lambda pk, call: mute(pk, until=call.until, reason=call.reason, actor=call.actor, now=call.now)
             ),

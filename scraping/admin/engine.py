@@ -85,7 +85,6 @@ class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
             explanation="The browser is replaced when its running visits have finished. Reads go on meanwhile.",
             icon="autorenew",
             form=ReasonForm,
-            is_for_selection=False,
             run=for_each(_recycle),
         ),
     )
@@ -188,7 +187,7 @@ class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
             explanation="No request is made until the end you give; then probes decide. Tasks wait, nothing is lost.",
             icon="block",
             form=LimitedForm,
-            is_for_selection=False,
+            undo="reset",
             run=_force(breakers.force_open),
         ),
         OperatorAction(
@@ -199,7 +198,7 @@ class BreakerAdmin(OperatorActionsMixin, HistoryAdmin):
             "zero.",
             icon="check_circle",
             form=LimitedForm,
-            is_for_selection=False,
+            undo="reset",
             run=_force(breakers.force_closed),
         ),
         OperatorAction(

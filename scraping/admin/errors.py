@@ -38,8 +38,7 @@ class ErrorGroupAdmin(OperatorActionsMixin, HistoryAdmin):
     operator_actions = (
         OperatorAction(
             name="retry",
-            label="Retry all of this group",
-            selection_label="Retry all of these groups",
+            label="Retry all",
             applied="Retried",
             explanation="Every failed or dead task with this error is due at once, with all of its attempts, unless a "
             "later task has succeeded.",

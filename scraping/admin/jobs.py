@@ -199,7 +199,7 @@ class ScrapeJobAdmin(OperatorActionsMixin, HistoryAdmin):
             views = {view.job.pk: view for view in jobs.views(shown.result_list)}
             for job in shown.result_list:
                 job.view = views[job.pk]
-        return response  # type: ignore[no-any-return]
+        return response
 
     def changeform_view(
         self,

@@ -9,7 +9,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
-from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from scraping.admin.match_history import ending_block, lineups_block
@@ -22,10 +21,11 @@ from victoryline.lib.admin import (
     CAREFUL,
     GOOD,
     NEWS,
-    USUAL_MINUTES,
+    DialogForm,
     HistoryAdmin,
     HistoryInline,
     LimitedForm,
+    ReasonForm,
     column,
 )
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
@@ -46,7 +46,7 @@ RELATED_TABLES = (
 IMPORTANCE_COLOURS = {Importance.HIGH.label: NEWS, Importance.NORMAL.label: "", Importance.LOW.label: CAREFUL}
 
 
-class ImportanceForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+class ImportanceForm(DialogForm):
     importance = forms.ChoiceField(
         choices=[*((str(level.value), level.label) for level in Importance), ("", "By the rules")],
         required=False,
@@ -59,22 +59,13 @@ def _set_importance(pk: int, call: OperatorCall) -> None:
     importance.set_by_hand(pk, Importance(int(chosen)) if chosen else None, actor=call.actor)
 
 
-def _importance_action(level: Importance | None) -> OperatorAction:
-    label = level.label.lower() if level is not None else "by the rules"
-    return OperatorAction(
-        name=f"importance_{level.label.lower() if level is not None else 'by_rules'}",
-        label=f"Importance: {label}",
-        applied=f"Importance set ({label}):",
-        explanation="More important matches are read more often, and first under overload.",
-        is_on_page=False,
-        selection_values={"importance": str(level.value) if level is not None else ""},
-        run=for_each(_set_importance),
-    )
-
-
 def _importance(match: Match) -> tuple[str, str]:
     level = Importance(match.importance).label
     return level, f"{level}, set by hand" if match.is_importance_fixed else level
+
+
+def _is_watched(match: Match) -> bool:
+    return any(ref.is_watched for ref in match.refs.all())
 
 
 def _silence(match: Match) -> str:
@@ -125,8 +116,8 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
             "Its last state stays served, with its age.",
             icon="pause",
             form=LimitedForm,
-            selection_label=f"Pause for {USUAL_MINUTES} minutes",
-            selection_values={"minutes": USUAL_MINUTES, "reason": "paused in the admin"},
+            undo="resume",
+            is_offered=lambda match: MatchLifecycle.PAUSED in lifecycle.ALLOWED_TRANSITIONS[match.lifecycle],
             run=for_each(
                 lambda pk, call: lifecycle.pause(
                     match_id=pk, until=call.until, reason=call.reason, actor=call.actor, now=call.now
@@ -138,6 +129,7 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
             label="Resume",
             applied="Resumed",
             explanation="The match is read again at once, and its failure count starts from zero.",
+            is_offered=lambda match: match.lifecycle == MatchLifecycle.PAUSED,
             run=for_each(lambda pk, call: lifecycle.resume(match_id=pk, actor=call.actor, now=call.now)),
         ),
         OperatorAction(
@@ -146,7 +138,8 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
             applied="Watching",
             explanation="The match is polled from now on.",
             icon="visibility",
-            is_on_page=False,
+            undo="end_watch",
+            is_offered=lambda match: not _is_watched(match),
             run=for_each(lambda pk, call: watches.begin(match_id=pk, actor=call.actor, now=call.now)),
         ),
         OperatorAction(
@@ -155,10 +148,19 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
             applied="No longer watching",
             explanation="The match is not polled any more. Its last state stays served, with its age.",
             icon="visibility_off",
-            is_on_page=False,
-            run=for_each(
-                lambda pk, call: watches.end(match_id=pk, reason="ended in the admin", actor=call.actor, now=call.now)
-            ),
+            form=ReasonForm,
+            undo="watch",
+            is_offered=_is_watched,
+            run=for_each(lambda pk, call: watches.end(match_id=pk, reason=call.reason, actor=call.actor, now=call.now)),
+        ),
+        OperatorAction(
+            name="read_now",
+            label="Read now",
+            applied="Due at once:",
+            explanation="The match is read at once, also if it is not watched. A paused one stays paused afterwards.",
+            icon="bolt",
+            is_offered=lambda match: match.lifecycle != MatchLifecycle.ARCHIVED,
+            run=for_each(lambda pk, call: watches.read_now(match_id=pk, actor=call.actor, now=call.now)),
         ),
         OperatorAction(
             name="set_importance",
@@ -168,10 +170,8 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
             "source still apply.",
             icon="priority_high",
             form=ImportanceForm,
-            is_for_selection=False,
             run=for_each(_set_importance),
         ),
-        *map(_importance_action, (*Importance, None)),
     )
     inlines = (RefInline, ConflictInline)
     game = (

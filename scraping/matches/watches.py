@@ -13,11 +13,14 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q
 
+from scraping import journal
+from scraping.journal import NewTask
 from scraping.matches import poll_times, scrapers
 from scraping.matches.lifecycle import NotAllowed
 from scraping.models import Match, MatchLifecycle, MatchRef, Scraper, Worker
 from scraping.models.source import PUSHED
-from scraping.signals import watch_began, watch_ended, watch_put_off
+from scraping.payloads import Resource
+from scraping.signals import read_requested, watch_began, watch_ended, watch_put_off
 from victoryline.lib.operators import OperationRefused
 from victoryline.lib.units import MEGABYTE
 
@@ -71,7 +74,7 @@ def begin(*, match_id: int, actor: str, now: datetime) -> Match:
     shortage = memory_shortage(now)
     with transaction.atomic():
         match = Match.objects.select_for_update().get(pk=match_id)
-        waiting = _unwatched_refs(match)
+        waiting = [ref.pk for ref in _readable_refs(match) if not ref.is_watched]
         poll_times.make_substitute_permanent(match.refs.all())
         if not waiting:
             return match
@@ -141,8 +144,22 @@ def end_idle(*, now: datetime) -> int:
     return len(refs)
 
 
-def _unwatched_refs(match: Match) -> list[int]:
-    """Returns the ids of the refs that can be watched and are not. Raises NotAllowed where there is none to watch."""
+def read_now(*, match_id: int, actor: str, now: datetime) -> Match:
+    """Has a match read at once at each of its sources; it need not be watched."""
+    match = Match.objects.get(pk=match_id)
+    if match.lifecycle == MatchLifecycle.PAUSED:
+        raise NotAllowed(f"{match} is paused: resume it")
+    readable = _readable_refs(match)
+    refs = [ref for ref in readable if ref.is_watched] or readable
+    due = journal.make_tasks_due([ref.pk for ref in refs], now=now, resource=Resource.SCORECARD)
+    new = [NewTask(ref.source_id, ref.pk, Resource.SCORECARD, match.priority, now) for ref in refs if ref.pk not in due]
+    journal.open_tasks(new, now=now)
+    read_requested.send_robust(sender=Match, match_id=match.pk, reason="requested", actor=actor)
+    return match
+
+
+def _readable_refs(match: Match) -> list[MatchRef]:
+    """Returns the refs that can be read. Raises NotAllowed where there is none."""
     if match.lifecycle == MatchLifecycle.ARCHIVED:
         raise NotAllowed(f"{match} is archived: it does not change any more")
     refs = list(match.refs.filter(source__is_enabled=True).exclude(source__key=PUSHED))
@@ -150,7 +167,7 @@ def _unwatched_refs(match: Match) -> list[int]:
         raise NotAllowed(f"{match} is sent in and at no source that is enabled: there is nothing to be read")
     if not refs:
         raise NotAllowed(f"{match} is known at no source that is enabled")
-    return [ref.pk for ref in refs if not ref.is_watched]
+    return refs
 
 
 def _end(refs: list[MatchRef], *, reason: str, begin_again_at: datetime | None, now: datetime) -> None:

@@ -17,6 +17,7 @@ from scraping.models.match import (
     match_key,
     match_keys,
 )
+from scraping.models.operation import OPEN_OPERATIONS, BulkOperation, OperationIds, OperationState
 from scraping.models.pairing import Conflict, MatchArchive, PairingReview, PairingState, UnknownValue
 from scraping.models.process import CommandKind, Lease, Worker, WorkerCommand
 from scraping.models.scraper import HealthStatus, Scraper

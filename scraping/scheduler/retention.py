@@ -17,6 +17,7 @@ from scraping.journal import evidence
 from scraping.models import (
     OPEN_STATES,
     Breaker,
+    BulkOperation,
     ErrorGroup,
     Evidence,
     FieldFill,
@@ -48,6 +49,7 @@ from victoryline.lib.retention import prune as prune_by
 EVIDENCE_DAYS = 7
 SUBMISSIONS_DAYS = 7  # bodies of POST /cricket-data, and their idempotency keys
 MATCH_LOG_DAYS = 90
+OPERATIONS_DAYS = 90
 MATCHES_AT_ONCE = 20  # with all rows that belong to them
 
 
@@ -125,6 +127,7 @@ def seldom() -> tuple[Rule, ...]:
             batch=MATCHES_AT_ONCE,
             days=config.keep_errors_days,
         ),
+        aged("bulk-operations", BulkOperation, "finished_at", "{} after their end", days=OPERATIONS_DAYS),
         # Also those that were never processed: a score that old is of no use.
         aged("submissions", Submission, "created_at", days=SUBMISSIONS_DAYS),
         aged(*("match-logs", MatchArchive, "created_at"), batch=MATCHES_AT_ONCE, days=MATCH_LOG_DAYS),

@@ -14,6 +14,7 @@ from monitoring.health.log import log_health
 from monitoring.models import Channel, GradeChange, LogEntry, Severity
 from scraping.models import (
     Breaker,
+    BulkOperation,
     CommandKind,
     Conflict,
     ErrorGroup,
@@ -83,6 +84,16 @@ def make_everything() -> None:
     )  # fmt: skip
     _make_disagreement(match, now)
     _make_lineups_and_log(match, now)
+    BulkOperation.objects.create(
+        table="scraping.match",
+        action="pause",
+        label=EVIL,
+        filter=EVIL,
+        actor=EVIL,
+        total=1,
+        refusals=[EVIL],
+        created_at=now,
+    )
     make_worker()
     worker_commands.issue(CommandKind.RECYCLE_BROWSER, worker_id="w1", reason=EVIL, actor=EVIL, now=now)
     Lease.objects.create(name="scheduler", holder="engine", expires_at=now)

@@ -20,10 +20,15 @@ from tests.monitoring.rows import make_task, make_watched
 pytestmark = [pytest.mark.django_db, pytest.mark.both]
 
 
-def act(client: Client, table: str, action: str, *rows: Any) -> str:
-    """Runs an action on rows of a list; returns the messages of the page. Its audit entries are complete."""
+def act(client: Client, table: str, action: str, *rows: Any, **values: Any) -> str:
+    """Runs an action on rows of a list; returns the messages of the page. Its audit entries are complete.
+
+    `values`: the fields of the page that previews an action with a form.
+    """
     url = reverse(f"admin:{table}_changelist")
     page = client.post(url, {"action": action, "_selected_action": [row.pk for row in rows]}, follow=True)
+    if values:
+        page = client.post(page.redirect_chain[-1][0], {"_form_submitted": "on", **values}, follow=True)
     nameless = list(
         AuditEntry.objects.filter(Q(actor="") | Q(trigger_condition="")).values_list("action_type", flat=True)
     )
@@ -70,7 +75,8 @@ class TestRetry:
 class TestPause:
     def test_pauses_and_resumes_a_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
-        assert "Paused 1 match." in act(admin_client, "scraping_match", "pause_selected", match)
+        page = act(admin_client, "scraping_match", "pause_selected", match, minutes=30, reason="rain")
+        assert "1 applied, 0 refused" in page
         match.refresh_from_db()
         assert match.lifecycle == MatchLifecycle.PAUSED
         assert match.pause_until is not None
@@ -79,7 +85,9 @@ class TestPause:
         match.refresh_from_db()
         assert match.lifecycle == MatchLifecycle.ACTIVE
         assert list(AuditEntry.objects.order_by("pk").values_list("actor", "action_type")) == [
+            ("admin", "bulk_started"),
             ("admin", "pause"),
+            ("admin", "bulk_done"),
             ("admin", "resume"),
         ]
 
@@ -119,15 +127,21 @@ def test_disables_a_source(admin_client: Client) -> None:
 class TestWatch:
     def test_is_stopped_and_started_again_with_audit_entries(self, admin_client: Client) -> None:
         match, ref = make_watched()[:2]
-        assert "No longer watching 1 match." in act(admin_client, "scraping_match", "end_watch_selected", match)
+        page = act(admin_client, "scraping_match", "end_watch_selected", match, reason="a friendly")
+        assert "1 applied, 0 refused" in page
         ref.refresh_from_db()
         assert not ref.is_watched
-        assert "not watched" in act(admin_client, "scraping_match", "end_watch_selected", match)
+        page = act(admin_client, "scraping_match", "end_watch_selected", match, reason="a friendly")
+        assert "0 applied, 1 refused" in page
+        assert "not watched" in page
         assert "Watching 1 match." in act(admin_client, "scraping_match", "watch_selected", match)
         ref.refresh_from_db()
         assert ref.is_watched
-        done = AuditEntry.objects.order_by("pk").values_list("actor", "action_type")
-        assert list(done) == [("admin", "watch_end"), ("admin", "watch")]
+        done = AuditEntry.objects.exclude(action_type__startswith="bulk").order_by("pk")
+        assert list(done.values_list("actor", "action_type", "trigger_condition")) == [
+            ("admin", "watch_end", "a friendly"),
+            ("admin", "watch", "requested"),
+        ]
 
 
 def _actions() -> list[Any]:

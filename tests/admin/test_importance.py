@@ -25,23 +25,15 @@ def page_of(client: Client, match: Match) -> str:
 
 @pytest.mark.requirement("FR-025", "BX-11")
 class TestImportance:
-    @pytest.mark.parametrize(
-        ("name", "level"), [("high", Importance.HIGH), ("normal", Importance.NORMAL), ("low", Importance.LOW)]
-    )
-    def test_is_set_for_several_matches_and_audited(self, admin_client: Client, name: str, level: int) -> None:
+    def test_is_set_for_several_matches_audited_and_reset_to_the_rules(self, admin_client: Client) -> None:
         matches = [make_watched()[0] for _ in range(2)]
-        page = act(admin_client, "scraping_match", f"importance_{name}_selected", *matches)
-        assert f"Importance set ({Importance(level).label.lower()}): 2 matches." in page
-        assert set(Match.objects.values_list("importance", "is_importance_fixed")) == {(level, True)}
-        assert f"{Importance(level).label}, set by hand" in page
-        assert list(AuditEntry.objects.values_list("actor", "action_type")) == [("admin", "importance")] * 2
-
-    def test_is_reset_to_the_rules(self, admin_client: Client) -> None:
-        match, _, _ = make_watched()
-        act(admin_client, "scraping_match", "importance_low_selected", match)
-        assert "by the rules" in act(admin_client, "scraping_match", "importance_by_rules_selected", match)
-        match.refresh_from_db()
-        assert (match.importance, match.is_importance_fixed) == (Importance.NORMAL, False)
+        page = act(admin_client, "scraping_match", "set_importance_selected", *matches, importance="2")
+        assert "2 applied, 0 refused" in page
+        assert set(Match.objects.values_list("importance", "is_importance_fixed")) == {(Importance.LOW, True)}
+        act(admin_client, "scraping_match", "set_importance_selected", *matches, importance="")
+        assert set(Match.objects.values_list("importance", "is_importance_fixed")) == {(Importance.NORMAL, False)}
+        done = AuditEntry.objects.exclude(action_type__startswith="bulk")
+        assert list(done.values_list("actor", "action_type")) == [("admin", "importance")] * 4
 
     def test_needs_confirmation_on_the_page_of_the_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()

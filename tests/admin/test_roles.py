@@ -64,6 +64,7 @@ TABLES = {
     "scraping_match": HISTORY,
     "scraping_source": (VIEWER, NEVER, ADMINISTRATOR),
     "scraping_unknownvalue": HISTORY,
+    "scraping_bulkoperation": HISTORY,
     "scraping_proxysession": HISTORY,
     "scraping_sourceday": HISTORY,
     "scraping_fieldfill": HISTORY,
@@ -96,6 +97,10 @@ DIALOGS = {
     "scraping_teamalias_delete_one": ADMINISTRATOR,
     "scraping_match_pause_one": OPERATOR,
     "scraping_match_resume_one": OPERATOR,
+    "scraping_match_watch_one": OPERATOR,
+    "scraping_match_end_watch_one": OPERATOR,
+    "scraping_match_read_now_one": OPERATOR,
+    "scraping_bulkoperation_abort_one": OPERATOR,
     "scraping_match_set_importance_one": OPERATOR,
     "apiauth_apikey_revoke_one": ADMINISTRATOR,
     "monitoring_alert_acknowledge_one": OPERATOR,
@@ -109,6 +114,7 @@ OTHERS = {
     "scraping_evidence_file": (VIEWER, 200),
     "scraping_evidence_download": (VIEWER, 200),
     "scraping_matcharchive_download": (VIEWER, 200),
+    "scraping_bulkoperation_start": (OPERATOR, 200),
     "auth_user_password_change": (ADMINISTRATOR, 200),
     "index": (STAFF, 200),
     "search": (STAFF, 200),
@@ -143,6 +149,8 @@ def expected() -> dict[str, tuple[str, int]]:
 def address(name: str) -> str:
     if name == "app_list":
         return reverse("admin:app_list", args=["scraping"])
+    if name == "scraping_bulkoperation_start":
+        return reverse(f"admin:{name}", args=["scraping.match", "pause"])
     if name == "view_on_site":
         return reverse("admin:view_on_site", args=[ContentType.objects.get_for_model(User).pk, 1])
     table = next((one for one in TABLES if name.startswith(f"{one}_")), "")

@@ -47,6 +47,7 @@ BEFORE_COMMIT = [
         ("due", "open_tasks.before"),
         ("due", "open_tasks.after"),
         ("by_hand", "retry.reopened"),
+        ("bulk", "operation.applied"),
         ("discovery", "discover.match"),
     ],
 ]
@@ -59,7 +60,7 @@ AFTER_COMMIT = [
         ("failing", "failure.committed"),
     ],
     *[("dying", "failure.committed"), ("silent_worker", "rescue.committed")],
-    *[("silent_worker_once_too_often", "rescue.committed"), ("due", "due.committed")],
+    *[("silent_worker_once_too_often", "rescue.committed"), ("due", "due.committed"), ("bulk", "operation.committed")],
 ]
 CASES = [(*case, False) for case in BEFORE_COMMIT] + [(*case, True) for case in AFTER_COMMIT]
 DEATHS = 3  # MAX_RESCUES by default

@@ -200,7 +200,16 @@ def megabytes(count: int) -> str:
 USUAL_MINUTES = 30
 
 
-class ReasonForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+class DialogForm(BaseDialogForm):  # type: ignore[misc]  # unfold publishes no types
+    """A form of a dialog, with the errors that belong to no field above it."""
+
+    form_before_template = "admin/dialog_errors.html"
+
+    def get_before_template_context(self, request: HttpRequest, object_id: Any = None) -> dict[str, Any]:
+        return {"errors": self.non_field_errors()}
+
+
+class ReasonForm(DialogForm):
     """For sensitive actions: the reason is stored in the audit."""
 
     reason = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget, help_text="Stored in the audit.")

@@ -1,29 +1,36 @@
-"""Operator actions of the admin, one declaration each: a button for selected rows and one on the page of a row.
+"""Operator actions of the admin, one declaration each: for selected rows, on the page of a row, for all that match.
 
 `run` calls the function that the API and the commands call too. That function raises OperationRefused, with a message
-for the operator, where the action cannot be applied. The page shows both numbers: applied and refused.
+for the operator, where the action cannot be applied. The page shows both numbers: applied and refused. An action on
+all rows that match the filter of the list, or with a form on several, goes through the page BULK_PAGE: preview,
+reason, progress (scraping.admin.operations).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.apps import apps
 from django.contrib import admin, messages
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from unfold.decorators import action as dialog_action
+from unfold.enums import ActionVariant
 from unfold.forms import BaseDialogForm
 
-from victoryline.lib.admin import after_dialog, username
+from victoryline.lib.admin import DialogForm, after_dialog, username
 from victoryline.lib.operators import OperationRefused
 
 SHOWN_REFUSALS = 5
+BULK_PAGE = "admin:scraping_bulkoperation_start"
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,8 @@ class OperatorCall:
 
     @property
     def reason(self) -> str:
-        return str(self.values["reason"])
+        """The operator's reason; empty where the form has none."""
+        return str(self.values.get("reason") or "")
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class OperationResult:
     applied: int
     refusals: Sequence[str] = ()
     note: str = ""  # shown after the number of applied rows
+    ids: Sequence[Any] = ()  # of the rows that the action was applied to, for an undo
 
 
 Run = Callable[[Sequence[int], OperatorCall], OperationResult]
@@ -64,9 +73,9 @@ class OperatorAction:
     run: Run
     icon: str = "play_arrow"
     form: type[BaseDialogForm] | None = None
-    selection_label: str = ""  # in the list of actions, where it differs from `label`
-    selection_values: Mapping[str, Any] = field(default_factory=dict)  # for a selection, in place of the form
-    is_for_selection: bool = True
+    undo: str = ""  # the name of the action that reverses it
+    is_offered: Callable[[Any], bool] = lambda _: True  # on the page of this row
+    is_for_selection: bool = True  # and for all that match
     is_on_page: bool = True
 
 
@@ -74,15 +83,34 @@ def for_each(apply: Callable[[int, OperatorCall], object]) -> Run:
     """Returns a `run` that applies a function row by row and collects the refusals."""
 
     def run(ids: Sequence[int], call: OperatorCall) -> OperationResult:
-        refusals = []
+        refusals, applied = [], []
         for pk in ids:
             try:
                 apply(pk, call)
+                applied.append(pk)
             except (OperationRefused, ObjectDoesNotExist) as refusal:
                 refusals.append(str(refusal))
-        return OperationResult(len(ids) - len(refusals), refusals)
+        return OperationResult(len(applied), refusals, ids=applied)
 
     return run
+
+
+def find_table(table: str) -> Any:
+    """Returns the ModelAdmin of a table, such as scraping.scrapetask."""
+    return admin.site.get_model_admin(apps.get_model(table))
+
+
+def find_action(table: str, name: str) -> OperatorAction:
+    """Returns a declared action of a table; raises LookupError if it has none of this name."""
+    for one in getattr(find_table(table), "operator_actions", ()):
+        if one.name == name:
+            return one  # type: ignore[no-any-return]
+    raise LookupError(f"{table} has no action {name}")
+
+
+def bulk_url(table: str, action: str, query: str) -> str:
+    """Returns the page that applies an action to all rows that a query string of the list selects."""
+    return f"{reverse(BULK_PAGE, args=[table, action])}?{query}"
 
 
 class OperatorActionsMixin:
@@ -107,26 +135,63 @@ class OperatorActionsMixin:
     def has_operate_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm(self.operate_permission))
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Adds the menu of actions on all rows that match the search and the filters."""
+        response: HttpResponse = super().changelist_view(request, extra_context)  # type: ignore[misc]  # of unfold
+        context = getattr(response, "context_data", None) or {}
+        items = [self._menu_item(one, request) for one in self.operator_actions if one.is_for_selection]
+        if "actions_list" in context and items and self.has_operate_permission(request):
+            menu = {"title": "All that match", "icon": "done_all", "variant": ActionVariant.DEFAULT, "items": items}
+            context["actions_list"] = [*context["actions_list"], menu]
+        return response
+
+    def _menu_item(self, action: OperatorAction, request: HttpRequest) -> dict[str, Any]:
+        path = bulk_url(self.opts.label_lower, action.name, request.GET.urlencode())  # type: ignore[attr-defined]
+        return {"title": action.label, "icon": action.icon, "variant": ActionVariant.DEFAULT, "path": path}
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Leaves out the actions that the row refuses anyway."""
+        found: list[Any] = super().get_actions_detail(request, object_id)  # type: ignore[misc]  # of unfold
+        row = self.get_object(request, object_id)  # type: ignore[attr-defined]
+        hidden = {f"{one.name}_one" for one in self.operator_actions if row is not None and not one.is_offered(row)}
+        return [one for one in found if one.path not in hidden]
+
     def apply(
-        self, request: HttpRequest, action: OperatorAction, ids: Sequence[int], values: Mapping[str, Any]
-    ) -> None:
+        self, request: HttpRequest, action: OperatorAction, ids: Sequence[Any], values: Mapping[str, Any]
+    ) -> OperationResult:
         """Runs an action for the operator of a request, who needs the permission whatever page has sent it."""
         if not self.has_operate_permission(request):
             raise PermissionDenied
         result = action.run(ids, OperatorCall(username(request), timezone.now(), values))
         noun = self.operated_noun[result.applied != 1]
-        more = f"; and {len(result.refusals) - SHOWN_REFUSALS} more" if len(result.refusals) > SHOWN_REFUSALS else ""
         if result.applied or not result.refusals:
-            messages.success(request, f"{action.applied} {result.applied} {noun}. {result.note}".strip())
-        if result.refusals:
-            shown = "; ".join(result.refusals[:SHOWN_REFUSALS])
-            messages.warning(request, f"{len(result.refusals)} refused: {shown}{more}.")
+            text = f"{action.applied} {result.applied} {noun}. {result.note}".strip()
+            messages.success(request, format_html("{}{}", text, self._undo_link(action, result.ids)))
+        return result
+
+    def _undo_link(self, action: OperatorAction, ids: Sequence[Any]) -> str:
+        if not (action.undo and ids):
+            return ""
+        query = f"{self.opts.pk.name}__in={','.join(map(str, ids))}"  # type: ignore[attr-defined]
+        url = bulk_url(self.opts.label_lower, action.undo, query)  # type: ignore[attr-defined]
+        return format_html(' <a class="underline" href="{}">Undo</a>', url)
+
+
+def refusal_text(refusals: Sequence[str]) -> str:
+    more = f"; and {len(refusals) - SHOWN_REFUSALS} more" if len(refusals) > SHOWN_REFUSALS else ""
+    return f"{len(refusals)} refused: {'; '.join(refusals[:SHOWN_REFUSALS])}{more}."
 
 
 def _for_selection(action: OperatorAction) -> Any:
-    @admin.action(description=action.selection_label or action.label, permissions=["operate"])
-    def method(self: OperatorActionsMixin, request: HttpRequest, rows: QuerySet[Model]) -> None:
-        self.apply(request, action, list(rows.values_list("pk", flat=True)), action.selection_values)
+    @admin.action(description=action.label, permissions=["operate"])
+    def method(self: Any, request: HttpRequest, rows: QuerySet[Model]) -> HttpResponse | None:
+        ids = list(rows.values_list("pk", flat=True))
+        if action.form:
+            query = f"{self.opts.pk.name}__in={','.join(map(str, ids))}"
+            return redirect(bulk_url(self.opts.label_lower, action.name, query))
+        if refusals := self.apply(request, action, ids, {}).refusals:
+            messages.warning(request, refusal_text(refusals))
+        return None
 
     method.__name__ = f"{action.name}_selected"
     return method
@@ -137,7 +202,13 @@ def _on_page(action: OperatorAction) -> Any:
         row = self.get_object(request, object_id)
         if row is None:
             raise Http404
-        self.apply(request, action, [row.pk], form.cleaned_data if action.form else {})
+        result = self.apply(request, action, [row.pk], form.cleaned_data if action.form else {})
+        if result.refusals and not result.applied:  # the dialog stays open and says why
+            form.add_error(None, refusal_text(result.refusals))
+            context = {"dialog": dialog, "form": form, "form_submit_text": action.label}
+            return render(request, "unfold/helpers/dialog.html", context)
+        if result.refusals:
+            messages.warning(request, refusal_text(result.refusals))
         table = f"admin:{self.opts.app_label}_{self.opts.model_name}"
         is_there = self.get_object(request, object_id) is not None  # the action may have deleted it
         page = reverse(f"{table}_change", args=[row.pk]) if is_there else reverse(f"{table}_changelist")
@@ -147,7 +218,7 @@ def _on_page(action: OperatorAction) -> Any:
     dialog = {
         "title": action.label,
         "description": action.explanation,
-        "form_class": action.form,
+        "form_class": action.form or DialogForm,
         "form_submit_text": action.label,
     }
     return dialog_action(description=action.label, icon=action.icon, permissions=["operate"], dialog=dialog)(method)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from scraping import jobs, journal
 from scraping.configuration import policies
 from scraping.errors import Gone, Transient
-from scraping.jobs import submissions
+from scraping.jobs import operations, submissions
 from scraping.jobs.submission_schema import SentEvent, SentInnings, SentMatch
 from scraping.models import (
     OPEN_STATES,
@@ -184,6 +184,17 @@ def by_hand(ready: Ready) -> None:
     journal.retry(task_ids=[task], actor="ann", now=timezone.now())
 
 
+def bulk(ready: Ready) -> None:
+    """Retries the dead tasks that match a filter."""
+    dying(lambda: None)
+    ids = list(ScrapeTask.objects.filter(state=TaskState.DEAD).values_list("pk", flat=True))
+    operation = operations.begin(
+        "scraping.scrapetask", "retry", ids, filter_text="", values={}, actor="ann", now=timezone.now()
+    )
+    ready()
+    operations.work(operation.pk, seconds=0)
+
+
 def discovery(ready: Ready) -> None:
     """Discovers a match that is not stored yet."""
     ref = a_ref()
@@ -260,6 +271,7 @@ FLOWS: dict[str, Callable[[Ready], None]] = {
             silent_worker_once_too_often,
             due,
             by_hand,
+            bulk,
             discovery,
             job,
             whole,
@@ -280,6 +292,7 @@ def recover() -> None:
         journal.open_tasks([new], now=now)
     for _ in range(6):
         rescue_expired(timezone.now())
+        operations.work_off(timezone.now())
         Breaker.objects.update(open_until=timezone.now())
         MatchRef.objects.update(next_poll_at=timezone.now())
         open_due_tasks(timezone.now())
