@@ -16,6 +16,7 @@ from victoryline.lib.http.error_pages import answer
 from victoryline.lib.http.open_limits import address_of
 
 GROUPS = ("live", "upcoming", "finished")
+METRICS_CHALLENGE = 'Bearer realm="metrics"'
 
 
 def may_see_scores(request: HttpRequest) -> bool:
@@ -42,18 +43,22 @@ def count_groups(matches: list[dict[str, Any]]) -> dict[str, int]:
     return {group: sum(match["group"] == group for match in matches) for group in GROUPS}
 
 
-def refuse_metrics(request: HttpRequest) -> HttpResponse | None:
-    """Returns a refusal, or None for an address of METRICS_ALLOWED_NETWORKS or the bearer token METRICS_TOKEN."""
+def may_read_metrics(address: str, authorization: str) -> bool:
+    """Returns whether it is an address of METRICS_ALLOWED_NETWORKS, or has the bearer token METRICS_TOKEN."""
     config = settings.CONFIG
-    offered = request.headers.get("Authorization", "").encode()
+    offered = authorization.encode()
     if config.metrics_token and hmac.compare_digest(offered, f"Bearer {config.metrics_token}".encode()):
-        return None
+        return True
     try:  # an IPv6 client is its /64
-        client = ipaddress.ip_network(address_of(request), strict=False)
+        client = ipaddress.ip_network(address.removeprefix("::ffff:"), strict=False)
     except ValueError:
-        client = None
+        return False
     networks = map(ipaddress.ip_network, config.metrics_allowed_networks)
-    if client is not None and any(each.version == client.version and each.overlaps(client) for each in networks):
+    return any(each.version == client.version and each.overlaps(client) for each in networks)
+
+
+def refuse_metrics(request: HttpRequest) -> HttpResponse | None:
+    if may_read_metrics(address_of(request), request.headers.get("Authorization", "")):
         return None
     refusal = answer(
         request,
@@ -61,5 +66,5 @@ def refuse_metrics(request: HttpRequest) -> HttpResponse | None:
         "Metrics are served to the networks of METRICS_ALLOWED_NETWORKS, and elsewhere with the bearer token "
         "METRICS_TOKEN. Ask the operator of this service.",
     )
-    refusal.headers["WWW-Authenticate"] = 'Bearer realm="metrics"'
+    refusal.headers["WWW-Authenticate"] = METRICS_CHALLENGE
     return refusal

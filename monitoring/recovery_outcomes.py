@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from prometheus_client import Counter
+
 from monitoring import audit
 from monitoring.audit import EVALUATED_AFTER, OutcomeRule, SystemContext
 from monitoring.models import AuditEntry, AuditOutcome, Grade
@@ -24,6 +26,12 @@ _OUTCOME_OF_GRADE = {
     Grade.RECOVERING: AuditOutcome.PARTIAL,
     Grade.FAILING: AuditOutcome.FAILED,
 }
+RECOVERIES = Counter(
+    "scraper_recoveries", "Recovery actions by their outcome, decided within two minutes.", ["outcome", "by"]
+)
+for _outcome in (AuditOutcome.SUCCESS, AuditOutcome.PARTIAL, AuditOutcome.FAILED):
+    for _by in ("system", "operator"):
+        RECOVERIES.labels(_outcome.value, _by)  # shown from the start
 _FAILED_STATES = (TaskState.FAILED, TaskState.DEAD)
 
 
@@ -104,6 +112,8 @@ def evaluate_recoveries(now: datetime) -> int:
             if result.recovered_at is not None:
                 entry.duration_seconds = max(0.0, (result.recovered_at - entry.timestamp).total_seconds())
             decided.append(entry)
+            by = "system" if entry.actor in audit.COMPONENTS else "operator"
+            RECOVERIES.labels(entry.outcome, by).inc()
     return audit.close(decided)
 
 

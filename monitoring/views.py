@@ -113,7 +113,7 @@ def prometheus(request: HttpRequest) -> HttpResponse:
         raise Http404
     if refusal := access.refuse_metrics(request):
         return refusal
-    return HttpResponse(exposition.render(), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(exposition.published.get().body, content_type=CONTENT_TYPE_LATEST)
 
 
 @open_page

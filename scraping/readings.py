@@ -255,6 +255,7 @@ class AttemptFacts:
     """The readings and costs of an attempt so far, for its log line. Sessions and the reader add to it."""
 
     began: float = field(default_factory=time.monotonic)
+    source: str = ""  # empty where nothing is read
     session: SessionFacts | None = None
     mode: str = ""
     http_status: int | None = None
@@ -279,6 +280,12 @@ class AttemptFacts:
 
 
 attempt_facts: ContextVar[AttemptFacts | None] = ContextVar("attempt_facts", default=None)
+
+
+def note_source(key: str) -> None:
+    """Records the source that the current attempt reads, for its metrics."""
+    if (facts := attempt_facts.get()) is not None:
+        facts.source = key
 
 
 def note_outcome(outcome: str, *, scraper_id: UUID | None = None, is_shown: bool = True) -> None:

@@ -27,7 +27,15 @@ from victoryline.lib import chromium  # noqa: E402
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
 GROUPS = {"run": ("run",), "dev": ("run", "dev"), "test": ("run", "dev")}
-SERVERS = {"initdb": "postgresql", "postgres": "postgresql", "redis-server": "redis-server"}
+SERVERS = {
+    "initdb": "postgresql",
+    "postgres": "postgresql",
+    "redis-server": "redis-server",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
+    "amtool": "prometheus-alertmanager",
+    "prometheus-alertmanager": "prometheus-alertmanager",
+}
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from django.conf import settings
 
 from monitoring.alerts.channels import configured
 from monitoring.alerts.delivery import DeliveryThreads
+from monitoring.metrics import exposition
 from scraping.configuration import policies
 from scraping.scheduler.loop import SchedulerLoop, load_steps
 from scraping.worker.heartbeat import watch_thread
@@ -84,6 +85,7 @@ def start_scheduler(config: Config, holder: str, watchdog: Watchdog) -> Callable
         tick_seconds=SCHEDULER_TICK_SECONDS,
         lease_seconds=policies.current().lease_seconds * LEADER_LEASE_SHARE,
     )
+    exposition.page.is_leading = lambda: loop.is_leading
     thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
     thread.start()
     watch_thread(watchdog, "the scheduler's thread", thread)

@@ -233,6 +233,7 @@ SPECTACULAR_SETTINGS = {
 }
 ACCESS_LOG_IS_SYNCHRONOUS = False  # True in tests: written at once rather than by a thread
 PROMETHEUS_EXPORT_MIGRATIONS = False
+PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.05, 0.15, 0.5, 2.5, float("inf"))  # by view and method: few, or the page is large
 UNFOLD = admin_theme.UNFOLD
 
 # The steps of the leading scheduler, run in this order: function, and seconds between two runs (0: every tick). A step

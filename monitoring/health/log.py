@@ -10,7 +10,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
+from prometheus_client import Counter, Histogram
 
+from monitoring import objectives
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.scrapers import WatchedScraper, health_of
 from monitoring.models import HealthLog
@@ -24,12 +26,24 @@ KEPT_MINUTES = range(0, 60, 5)
 INTERVAL_SECONDS = 15
 # That is thinned at once. The log and its thinning run in one process, every few minutes, so no more is left over.
 THINNED_RANGE = timedelta(hours=2)
+FRESHNESS = Histogram(
+    "scraper_freshness_seconds",
+    "Ages of the live matches' data, measured every 15 s.",
+    buckets=(1, 2.5, 5, 10, 30, 60, 120, 300),
+)
+MEASUREMENTS = Counter("scraper_objective_measurements", "Measurements of an objective.", ["objective", "is_met"])
 
 
 def log_health(now: datetime) -> int:
-    """Scheduler step: writes one row for each active scraper; returns how many."""
-    rows = [_row(each, now) for each in Evaluation(now).scrapers]
+    """Scheduler step: writes one row for each active scraper and counts them for Prometheus; returns how many."""
+    evaluation = Evaluation(now)
+    rows = [_row(each, now) for each in evaluation.scrapers]
     HealthLog.objects.bulk_create(rows, batch_size=500)
+    for age in evaluation.live_ages:
+        FRESHNESS.observe(age)
+    for each in objectives.objectives_of(objectives.count(now, now + timedelta(microseconds=1))):
+        MEASUREMENTS.labels(each.name, "yes").inc(each.good)
+        MEASUREMENTS.labels(each.name, "no").inc(each.total - each.good)
     return len(rows)
 
 

@@ -136,7 +136,10 @@ publisher = HealthPublisher()
 
 
 class PublishedDocument:
-    """One document of a process. `build` turns an evaluation into a response; `key` is its name in Redis."""
+    """One document of a process. `build` turns an evaluation into a response.
+
+    `key`: its name in Redis; empty: it is not shared.
+    """
 
     def __init__(
         self,
@@ -185,8 +188,12 @@ class PublishedDocument:
     def forget(self) -> None:
         self._held = None
 
+    @property
+    def _is_shared(self) -> bool:
+        return bool(self._key) and self._publisher.is_enabled
+
     def _renew(self, evaluation: Evaluation) -> Published:
-        published = self.build_shared(evaluation) if self._publisher.is_enabled else self._build(evaluation)
+        published = self.build_shared(evaluation) if self._is_shared else self._build(evaluation)
         self._held = (time.monotonic() - published.age_seconds, published)
         return published
 

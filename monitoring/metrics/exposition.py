@@ -1,23 +1,27 @@
-"""Serves metrics: on the web at /metrics, and by every worker and scheduler on a port of its own.
+"""Serves metrics from memory: every process its own, and the leading scheduler those of the whole system too.
 
-All metrics of the work are read from the database when Prometheus asks. Counters inside a process would be wrong: work
-is done in workers, requests arrive at the web, and there may be several of each. The price is two dozen queries a
-scrape, every 15 seconds. Labels stay bounded: only matches that are not archived.
+Guards sums against figures that several processes export: what is read from the database has one exporter, and anything
+else is counted by the process that did it. Guards the database and the API against scrapes: the page is rendered by the
+publisher's thread while it is asked for (`health.publisher`), and a scrape reads the bytes.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import AF_INET, AF_INET6
 
 from django.conf import settings
 from django.db import connections
-from django.utils import timezone
-from prometheus_client import REGISTRY, CollectorRegistry, generate_latest, start_http_server
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, disable_created_metrics, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from monitoring import access
 from monitoring.health.evaluation import Evaluation
+from monitoring.health.publisher import Published, PublishedDocument, publisher
 from monitoring.metrics.families import families, gauge
 from monitoring.queries import DatabaseReadError, database_read
 from victoryline.configuration import Config
@@ -25,61 +29,101 @@ from victoryline.lib import availability
 
 logger = logging.getLogger(__name__)
 
+FRESH_SECONDS = 2.0
+MAX_AGE_SECONDS = 4.9  # NFR-016
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the counters' lines, and read by no rule
 
-class DatabaseCollector(Collector):
-    """`closes_connections`: for prometheus_client's server, which answers every scrape in a new thread."""
 
-    def __init__(self, *, closes_connections: bool = False) -> None:
-        self._closes_connections = closes_connections
+class Stores(Collector):
+    """Whether this process reaches the database and Redis."""
 
     def describe(self) -> Iterable[Metric]:
-        return []  # without this, registering would query the database
+        return []
 
     def collect(self) -> Iterator[Metric]:
-        """While the database is away, only the two `up` gauges are exported."""
-        found = self._read(Evaluation(timezone.now()))
-        yield gauge("victoryline_database_up", "1: the database answers.", [(bool(found),)])
+        is_up = not availability.database.is_away()
+        yield gauge("victoryline_database_up", "1: the database answers.", [(is_up,)])
         if url := settings.CONFIG.redis_url:
             is_up = not availability.redis(url).is_away()
             yield gauge("victoryline_redis_up", "1: Redis answers, or was not asked yet.", [(is_up,)])
-        yield from found
 
-    def _read(self, evaluation: Evaluation) -> list[Metric]:
+
+REGISTRY.register(Stores())
+
+
+class SystemFigures(Collector):
+    """The figures of the whole system; none while the database is away."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+
+    def collect(self) -> list[Metric]:
         try:
             with database_read():
-                return list(families(evaluation))
+                return list(families(self._evaluation))
         except DatabaseReadError as error:
             if error.__cause__ is not None:
                 logger.warning(
                     "Metrics without the database: %s", error.__cause__, extra={"action": "metrics_store_away"}
                 )
             return []
+
+
+class MetricsPage:
+    """The page of this process. `is_leading`: whether it also exports the figures of the whole system."""
+
+    def __init__(self) -> None:
+        self.is_leading: Callable[[], bool] = lambda: False
+
+    def build(self, evaluation: Evaluation) -> Published:
+        system = generate_latest(SystemFigures(evaluation)) if self.is_leading() else b""
+        body = (system + generate_latest(REGISTRY)).replace(b".0\n", b"\n")  # shorter, and the same numbers
+        return Published(body, 200, evaluation.now)
+
+
+page = MetricsPage()
+published = PublishedDocument("", page.build, fresh_seconds=FRESH_SECONDS, max_age_seconds=MAX_AGE_SECONDS)
+
+
+class MetricsServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+
+class MetricsRequest(BaseHTTPRequestHandler):
+    timeout = 10  # of a client that sends nothing
+    server_version, sys_version = "VictoryLine", ""
+
+    def do_GET(self) -> None:
+        if not access.may_read_metrics(self.client_address[0], self.headers.get("Authorization", "")):
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", access.METRICS_CHALLENGE)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        try:
+            body = published.get().body
         finally:
-            if self._closes_connections:
-                connections.close_all()
+            connections.close_all()  # of the first request, which builds the page itself
+        self.send_response(200)
+        self.send_header("Content-Type", CONTENT_TYPE_LATEST)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Logs nothing: Prometheus asks all the time."""
 
 
-def registry(*, closes_connections: bool = False) -> CollectorRegistry:
-    """Returns the metrics of the database and of this process (requests, Python, the database driver)."""
-    both = CollectorRegistry(auto_describe=False)
-    both.register(DatabaseCollector(closes_connections=closes_connections))
-    both.register(REGISTRY)
-    return both
+def start_server(config: Config) -> bool:
+    """Serves a worker's or scheduler's metrics.
 
-
-_web = registry()
-
-
-def render() -> bytes:
-    return generate_latest(_web)
-
-
-def start_worker_metrics(config: Config) -> bool:
-    """Returns False when metrics are off, or when the port is taken: a worker runs without metrics then."""
+    Returns False when metrics are off, or when the port is taken: the process runs without metrics then.
+    """
     if not config.enable_prometheus_metrics:
         return False
+    MetricsServer.address_family = AF_INET6 if ":" in config.metrics_bind else AF_INET
     try:
-        start_http_server(config.prometheus_port, config.metrics_bind, registry(closes_connections=True))
+        server = MetricsServer((config.metrics_bind, config.prometheus_port), MetricsRequest)
     except OSError as error:
         logger.warning(
             "Metrics are not served: %s:%s is not free (%s). Set PROMETHEUS_PORT to another port.",
@@ -89,6 +133,8 @@ def start_worker_metrics(config: Config) -> bool:
             extra={"action": "metrics_port_taken", "port": config.prometheus_port},
         )
         return False
+    publisher.enable()
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     logger.info(
         "Metrics on http://%s:%s/metrics", config.metrics_bind, config.prometheus_port, extra={"action": "metrics"}
     )

@@ -10,62 +10,35 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import Count, Q, Sum
-from django.db.models.fields.json import KeyTextTransform
+from django.db.models import Count
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
-    HistogramMetricFamily,
     Metric,
-    SummaryMetricFamily,
 )
 
-from monitoring.audit import MANUAL_TRIGGER, RECOVERIES
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.scrapers import health_of
 from monitoring.health.status_rules import SystemStatus
-from monitoring.models import AuditEntry, Grade, Severity
+from monitoring.models import Grade, Severity
 from monitoring.objectives import WINDOW_NAME, last_hour
-from monitoring.queries import matches_to_watch, open_alerts, percentile
-from scraping.browser.health import LaunchCause
+from monitoring.queries import open_alerts, percentile
 from scraping.models import (
     Breaker,
     BreakerState,
     HealthStatus,
     Match,
-    MatchLifecycle,
-    MatchRef,
-    ScrapeError,
     Scraper,
-    Worker,
 )
 
-BUCKETS = (1, 2.5, 5, 10, 30, 60, 120, 300)
-NOT_ARCHIVED = ~Q(match__lifecycle=MatchLifecycle.ARCHIVED)
 HEALTH_NUMBERS: Final = {HealthStatus.HEALTHY: 0, HealthStatus.DEGRADED: 1, HealthStatus.FAILING: 2}
-RECYCLE_REASONS: Final = {LaunchCause.AGE: "uptime", LaunchCause.PAGES: "task_count", MANUAL_TRIGGER: "manual"}
 BREAKER_NUMBERS: Final = {BreakerState.CLOSED.value: 0, BreakerState.HALF_OPEN.value: 1, BreakerState.OPEN.value: 2}
 
-# Gauges of each active scraper and each live worker: name, help, column. A time is exported as the seconds since then.
+# Gauges of each active scraper: name, help, column. A time is exported as the seconds since then.
 SCRAPER_GAUGES: Final = (
     ("scraper_uptime_seconds", "Seconds since the scraper started.", "start_time"),
     ("scraper_consecutive_errors", "Consecutive failed attempts.", "error_count"),
-    ("scraper_errors_since_start", "Failed attempts of this scraper.", "total_errors"),
-    ("scraper_updates_since_start", "Successful readings of this scraper.", "total_updates"),
     ("scraper_polling_interval_seconds", "Current polling interval of its match.", "polling_interval"),
-)
-WORKER_GAUGES: Final = (
-    ("scraper_pids_current", "Processes of a worker and its browser.", "process_count"),
-    ("scraper_contexts_active", "Browser contexts open.", "context_count"),
-    ("scraper_pages_open", "Browser pages open.", "page_count"),
-    ("scraper_browser_uptime_seconds", "Age of a worker's browser.", "browser_started_at"),
-    ("scraper_browser_launches", "Browsers started by a worker.", "browser_launches"),
-    ("scraper_worker_memory_bytes", "Memory of a worker and its browser.", "memory_bytes"),
-    ("scraper_worker_peak_memory_bytes", "Peak memory of a worker and its browser.", "peak_memory_bytes"),
-    ("scraper_worker_cpu_percent", "CPU of a worker and its browser.", "cpu_percent"),
-    ("scraper_worker_uptime_seconds", "Seconds since the worker started.", "started_at"),
-    ("scraper_worker_heartbeat_age_seconds", "Seconds since the worker's last heartbeat.", "heartbeat_at"),
-    ("scraper_worker_tasks", "Tasks that a worker executes.", "active_tasks"),
 )
 
 
@@ -73,16 +46,13 @@ def families(evaluation: Evaluation) -> Iterator[Metric]:
     yield from _totals(evaluation)
     yield from _freshness(evaluation)
     yield from _scrapers(evaluation)
-    for name, text, column in WORKER_GAUGES:
-        rows = [(one.worker_id, _number(one, column, evaluation.now)) for one in evaluation.workers]
-        yield gauge(name, text, rows, "instance")
     yield from _breakers(evaluation)
     yield from _matches(evaluation)
     yield from _objectives(evaluation)
     yield from _sources(evaluation)
 
 
-def _number(row: Scraper | Worker, column: str, now: datetime) -> float:
+def _number(row: Scraper, column: str, now: datetime) -> float:
     value = getattr(row, column)
     return max(0.0, (now - value).total_seconds()) if isinstance(value, datetime) else float(value or 0)
 
@@ -95,9 +65,6 @@ def _scrapers(evaluation: Evaluation) -> Iterator[Metric]:
     yield gauge("scraper_memory_bytes", "A scraper's share of its worker's memory.", memory, "match_id")
     cpu = [(one.key, one.cpu_percent) for one in scrapers]
     yield gauge("scraper_cpu_percent", "A scraper's share of its worker's CPU.", cpu, "match_id")
-    ages = [(one.key, max(0.0, one.scraper.staleness_seconds(now))) for one in scrapers]
-    text = "Seconds since its last successful reading, or since its start."
-    yield gauge("scraper_last_update_age_seconds", text, ages, "match_id")
     health = [(one.key, HEALTH_NUMBERS[health_of(one, now)]) for one in scrapers]
     yield gauge("scraper_health", "0: healthy, 1: degraded, 2: failing.", health, "match_id")
 
@@ -106,7 +73,7 @@ def gauge(name: str, text: str, samples: Iterable[tuple[Any, ...]], *labels: str
     """Returns a gauge; a sample is the values of the labels, and the number."""
     family = GaugeMetricFamily(name, text, labels=labels)
     for *values, number in samples:
-        family.add_metric(values, float(number))
+        family.add_metric(values, round(float(number), 3))
     return family
 
 
@@ -159,18 +126,8 @@ def _totals(evaluation: Evaluation) -> Iterator[Metric]:
         ("scraper_failure_ratio", "Share of failed tasks in the last ten minutes.", evaluation.failure_ratio),
     ):
         yield gauge(name, text, [(value,)])
-    yield counter("scraper_recycles", "Recovery actions by their reason.", _recycles().items(), "reason")
-
-
-def _recycles() -> dict[str, int]:
-    """Returns the numbers of replaced browsers by cause, and of other recovery actions by type."""
-    cause = KeyTextTransform("cause", "metadata")
-    rows = AuditEntry.objects.filter(action_type__in=RECOVERIES).values_list("action_type", cause).order_by()
-    numbers = dict.fromkeys(RECYCLE_REASONS.values(), 0)
-    for action, caused_by, number in rows.annotate(number=Count("pk")):
-        reason = RECYCLE_REASONS.get(caused_by or action, caused_by or action)
-        numbers[reason] = numbers.get(reason, 0) + number
-    return numbers
+    beats = [(one.worker_id, (evaluation.now - one.heartbeat_at).total_seconds()) for one in evaluation.workers]
+    yield gauge("scraper_worker_heartbeat_age_seconds", "Seconds since a worker's last heartbeat.", beats, "worker")
 
 
 def _counts(rows: Any, column: str) -> dict[str, int]:
@@ -179,13 +136,6 @@ def _counts(rows: Any, column: str) -> dict[str, int]:
 
 def _freshness(evaluation: Evaluation) -> Iterator[Metric]:
     ages = evaluation.live_ages
-    buckets = [(str(float(limit)), float(sum(age <= limit for age in ages))) for limit in BUCKETS]
-    yield HistogramMetricFamily(
-        "scraper_freshness_seconds",
-        "Ages of the live matches' data.",
-        buckets=[*buckets, ("+Inf", float(len(ages)))],
-        sum_value=sum(ages),
-    )
     yield _summary("scraper_data_staleness_seconds", "Quantiles of the live matches' ages.", ages, 0.5, 0.95, 0.99)
     yield gauge("scraper_live_matches", "Live matches that are watched.", [(len(ages),)])
     seconds = [milliseconds / 1000 for milliseconds in evaluation.latencies_ms]
@@ -197,7 +147,8 @@ def _breakers(evaluation: Evaluation) -> Iterator[Metric]:
     by_state = _counts(Breaker.objects, "state")
     states = [(state.value.lower(), by_state.get(state, 0)) for state in BreakerState]
     yield gauge("scraper_breakers", "Breakers by state.", states, "state")
-    shown = evaluation.breakers
+    # A match's breaker at rest has no series: there are as many as matches, and they say nothing.
+    shown = [one for one in evaluation.breakers if one.source_id or BREAKER_NUMBERS[one.state] or one.failure_count]
     numbers = [(one.name, BREAKER_NUMBERS[one.state]) for one in shown]
     yield gauge("scraper_breaker_state", "0: closed, 1: half open, 2: open.", numbers, "name")
     ages = [(one.name, (evaluation.now - one.last_state_change).total_seconds()) for one in shown]
@@ -214,34 +165,8 @@ def _breakers(evaluation: Evaluation) -> Iterator[Metric]:
 
 
 def _matches(evaluation: Evaluation) -> Iterator[Metric]:
-    """A match has the key of its source of the highest precedence."""
-    refs = MatchRef.objects.filter(NOT_ARCHIVED).order_by("source__precedence_weight", "-pk")
-    rows = refs.values_list("match_id", "source__key", "source_event_id")
-    keys = {match_id: f"{source}_{event}" for match_id, source, event in rows}
-    failed = ScrapeError.objects.filter(NOT_ARCHIVED, match__isnull=False).values_list("match_id", "error_type")
-    counted = failed.annotate(number=Count("pk")).order_by()
-    errors = [(keys[pk], error_type, number) for pk, error_type, number in counted if pk in keys]
-    yield counter("scraper_errors", "Failed attempts.", errors, "match_id", "error_type")
-    text = "From the end of a reading to its commit."
-    latency = SummaryMetricFamily("scraper_update_latency_seconds", text, labels=["match_id"])
-    updates = CounterMetricFamily("scraper_updates", "Successful polls.", labels=["match_id"])
-    sums = Scraper.objects.filter(ref__match__in=list(keys)).values_list("ref__match_id").order_by()
-    for pk, number, milliseconds in sums.annotate(updates=Sum("total_updates"), latency=Sum("latency_total_ms")):
-        updates.add_metric([keys[pk]], number)
-        latency.add_metric([keys[pk]], count_value=number, sum_value=milliseconds / 1000)
-    yield from (updates, latency)
-    watched = matches_to_watch().values_list("pk", "last_scraper_update", "created_at")
-    ages = [
-        (keys.get(pk, str(pk)), max(0.0, (evaluation.now - (updated or created)).total_seconds()))
-        for pk, updated, created in watched
-    ]
+    ages = [(match.key, match.age_seconds) for match in evaluation.live_matches]
     yield gauge("data_staleness_seconds", "Age of a live match's data.", ages, "match_id")
-    totals = Scraper.objects.values_list("ref__source__key").order_by()
-    scrapes = []
-    for source, good, bad in totals.annotate(good=Sum("total_updates"), bad=Sum("total_errors")):
-        scrapes += [(source, "success", good), (source, "failure", bad)]
-    text = "Attempts to read a match, by source and outcome."
-    yield counter("scraper_scrapes", text, scrapes, "domain", "status")
 
 
 def _objectives(evaluation: Evaluation) -> Iterator[Metric]:
@@ -269,9 +194,6 @@ def _sources(evaluation: Evaluation) -> Iterator[Metric]:
         ),
     ):
         yield counter(name, text, numbers, "source")
-    failures = [(key, *failure, number) for key, one in stats for failure, number in one.failures.items()]
-    text = "Failed attempts; soft: may pass without a change of ours."
-    yield counter("scraper_fail", text, failures, "source", "type", "reason")
     reads = [(key, mode, number) for key, one in stats for mode, number in one.reads.items()]
     yield counter("scraper_reads", "Readings by read mode.", reads, "source", "mode")
     modes = [(key, mode, number) for key, one in stats for mode, number in one.matches_by_read_mode.items()]

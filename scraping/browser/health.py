@@ -24,7 +24,7 @@ CHECK_SECONDS = 2.0
 
 
 class LaunchCause(StrEnum):
-    """The cause of a browser start; the label of the metric."""
+    """The cause of a browser start."""
 
     FIRST = "first"
     DIED = "died"
@@ -34,6 +34,17 @@ class LaunchCause(StrEnum):
     AGE = "age"
     MEMORY = "memory"
     COMMAND = "command"  # of an operator
+
+
+RECYCLE_REASONS = {
+    LaunchCause.AGE: "uptime",
+    LaunchCause.PAGES: "task_count",
+    LaunchCause.MEMORY: "memory",
+    LaunchCause.DIED: "fault",
+    LaunchCause.HUNG: "fault",
+    LaunchCause.FAULTS: "fault",
+    LaunchCause.COMMAND: "manual",
+}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import psutil
 from playwright.async_api import Browser, Playwright, async_playwright
 from prometheus_client import Counter
 
-from scraping.browser.health import BrowserUsage, LaunchCause, RecyclePolicy
+from scraping.browser.health import RECYCLE_REASONS, BrowserUsage, LaunchCause, RecyclePolicy
 from scraping.browser.launcher import CLOSE_SECONDS, BrowserOptions, Launched, launch
 from scraping.browser.playwright_calls import with_timeout
 from scraping.browser.processes import POLITE_SECONDS, browser_pid, clean_up, end_tree, kill, tree_size
@@ -35,7 +35,9 @@ logger = logging.getLogger(__name__)
 PROBE_SECONDS = 5.0
 ONE_FAULT_SECONDS = 1.0  # pages that share a renderer crash together and count once
 
-_launches = Counter("victoryline_browser_launches", "Browsers that were started, by cause.", ["cause"])
+_recycles = Counter("scraper_recycles", "Browsers that were replaced, by reason.", ["reason"])
+for _reason in RECYCLE_REASONS.values():
+    _recycles.labels(_reason)  # shown from the start
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,8 @@ class BrowserHost:
         self.started_at, self.pid = time.time(), launched.pid
         self._broken = None
         self._faults.clear()
-        _launches.labels(cause.value).inc()
+        if reason_label := RECYCLE_REASONS.get(cause):
+            _recycles.labels(reason_label).inc()
         self.last_replacement = Replacement(
             reason,
             time.monotonic() - began,

@@ -32,8 +32,7 @@ WARNING_SHARE = 0.8  # of the soft limit
 COLLECT_EVERY_SECONDS = 60.0
 REPLACEMENT_SECONDS = 60.0  # beyond draining: a new browser that has not started by then will not start
 
-_tree = Gauge("victoryline_worker_tree_memory_bytes", "Memory of this worker and all of its processes.")
-_soft = Gauge("victoryline_worker_memory_soft_limit_bytes", "Memory above which this worker's browser is replaced.")
+_limits = Gauge("victoryline_worker_memory_limit_bytes", "Memory above which the guard acts.", ["limit"])
 _actions = Counter("victoryline_memory_reliefs", "Actions of the memory guard.", ["relief"])
 
 
@@ -44,6 +43,10 @@ class MemoryAction(StrEnum):
     STOP_WORKER = "stop_worker"  # in an orderly way; its supervisor starts another
     KILL_BROWSER = "kill_browser"
     KILL_WORKER = "kill_worker"
+
+
+for _action in MemoryAction:
+    _actions.labels(_action.value)  # shown from the start: an increase from nothing is none to Prometheus
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ class MemoryGuard:
         self._is_stopping = False
         self._last = MemoryAction.NONE
         self._collected_at = -COLLECT_EVERY_SECONDS
-        _soft.set(limits.soft_bytes)
+        _limits.labels("soft").set(limits.soft_bytes)
+        _limits.labels("hard").set(limits.hard_bytes)
 
     @property
     def is_machine_short(self) -> bool:
@@ -130,7 +134,6 @@ class MemoryGuard:
     def check(self) -> MemoryAction:
         self.tree_bytes, self.process_count = self._tree.read()
         self.free_bytes = free_memory_bytes()
-        _tree.set(self.tree_bytes)
         if self.is_machine_short:
             self._collect()
         if self.tree_bytes <= self._limits.soft_bytes:

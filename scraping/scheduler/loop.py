@@ -64,6 +64,10 @@ class SchedulerLoop:
         self._set_back_seconds = 0.0  # by which the times in the database are still ahead of the clock
         self._log_at = 0.0
 
+    @property
+    def is_leading(self) -> bool:
+        return self._leadership.is_held
+
     def stop(self) -> None:
         self._stopping.set()
 

@@ -9,36 +9,30 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from cachetools import TTLCache
 from django.db import transaction
 from django.db.models import Count, F
 from django.dispatch import receiver
-from prometheus_client import REGISTRY, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import Counter, Histogram
 
-from scraping.models import Source, SourceDay, UnknownValue
+from scraping.models import MatchRef, Source, SourceDay, UnknownValue
 from scraping.models.traffic import MINUTE
 from scraping.payloads import Parsed, Payload
 from scraping.policies.drift import BUCKET_SECONDS
 from scraping.readings import Reading, ReadMode
 from scraping.signals import read_mode_changed
-from scraping.stats import fill_rates, rates
+from scraping.stats import attempt_metrics, fill_rates, rates
 from scraping.stats.fill_rates import INTEGRITY, fields_of, schema_of
 from victoryline.lib.bulk_sql import Sums, add_up, bucket_start, count
 
 DETAILS_SECONDS = 30.0  # drift covers a quarter of an hour: its many small rows are not written at every heartbeat
-SHOWN_SECONDS = 600.0  # then the match is over, or read by another worker
-MAX_MATCHES = 2000
 COUNTED_MODES = (ReadMode.VISIT, ReadMode.DIRECT, ReadMode.ATTACHED, ReadMode.IN_PAGE)
 MAX_UNKNOWN = 500  # different values between two writes, of a source that invents values
 MAX_UNKNOWN_ROWS = 2000  # per source
 UNKNOWN_COLUMNS = ("source_id", "payload_schema", "path", "value")
-NULL_RATE = ("integrity_null_rate", "Share of the wanted fields that a match's payload lacks.")
 
 _requests_total = Counter(
     "scraper_requests", "Requests made, by the browser's resource type or the read mode.", ["type"]
@@ -48,39 +42,11 @@ _duration = Histogram(
 )
 _blocked_total = Counter("scraper_requests_blocked", "Requests of pages that were blocked.", ["type"])
 _mode_changes_total = Counter("scraper_read_mode_changes", "Changes of a match's read mode.", ["source", "from", "to"])
-_missing_total = Counter("integrity_required_missing", "Wanted fields that a source left out.", ["source", "field"])
 
 
 @receiver(read_mode_changed)
 def count_change(sender: object, *, source: str, **change: Any) -> None:
     _mode_changes_total.labels(source, change["from"], change["to"]).inc()
-
-
-class NullRates(Collector):
-    """The share of missing fields in the latest payload of every match that this worker has read lately."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._latest: TTLCache[str, float] = TTLCache(MAX_MATCHES, SHOWN_SECONDS)
-
-    def put(self, key: str, rate: float) -> None:
-        with self._lock:
-            self._latest[key] = rate
-
-    def describe(self) -> Iterable[Metric]:
-        return [GaugeMetricFamily(*NULL_RATE)]
-
-    def collect(self) -> Iterator[Metric]:
-        with self._lock:
-            latest = dict(self._latest.items())
-        rates = GaugeMetricFamily(*NULL_RATE, labels=["match_id"])
-        for key, rate in latest.items():
-            rates.add_metric([key], rate)
-        yield rates
-
-
-null_rates = NullRates()
-REGISTRY.register(null_rates)
 
 
 class Cost(NamedTuple):
@@ -149,10 +115,8 @@ class ReadStats:
             whole = math.floor(total + 1e-9)
             self._shares[source, schema] = max(0.0, total - whole)
             count(self._fills, {(source, schema, INTEGRITY, starts_at): (1, whole)})
-        for name in integrity.missing_fields:
-            _missing_total.labels(source, name).inc()
+        attempt_metrics.completeness(source, payload)
         self.unknown(source, payload)
-        null_rates.put(f"{source}_{payload.source_event_id}", integrity.null_field_rate)
 
     def unknown(self, source: str, read: Parsed) -> None:
         """Counts the unknown values of a reading, and its parts that could not be read."""
@@ -171,11 +135,13 @@ class ReadStats:
             latencies, self._latencies = self._latencies, {}
             fills: Sums = {}
             unknown: Sums = {}
-            if is_last or self._details_due_at is None or now >= self._details_due_at:
+            if is_due := is_last or self._details_due_at is None or now >= self._details_due_at:
                 fills, self._fills = self._fills, {}
                 unknown, self._unknown = self._unknown, {}
                 self._details_due_at = now + timedelta(seconds=DETAILS_SECONDS)
         try:
+            if is_due:
+                attempt_metrics.end_series(_watched)
             return _write(days, latencies, fills, unknown, now)
         except BaseException:
             with self._lock:
@@ -186,6 +152,11 @@ class ReadStats:
                 if fills or unknown:
                     self._details_due_at = None
             raise
+
+
+def _watched() -> set[str]:
+    rows = MatchRef.objects.filter(is_watched=True).values_list("source__key", "source_event_id")
+    return {f"{source}_{event}" for source, event in rows}
 
 
 def _write(days: Sums, latencies: Sums, fills: Sums, unknown: Sums, now: datetime) -> int:

@@ -20,7 +20,7 @@ from scraping.models import MatchLifecycle, MatchRef, ScraperStatus, Source, Sta
 from scraping.outage.keeper import OutageKeeper
 from scraping.outage.polled_matches import PolledMatches
 from scraping.reading.reader import Reader, Target
-from scraping.readings import RefInfo
+from scraping.readings import RefInfo, note_source
 from scraping.recovery import breakers
 from scraping.recovery.breakers.calls import Outcomes
 from scraping.sources import adapter_for
@@ -157,6 +157,7 @@ def load_source(claim: Claim, engine: Engine) -> Source:
     """Returns the source of a task. Raises BreakerOpen if its breaker is open."""
     source = Source.objects.select_related("breaker").get(pk=claim.source_id)
     bind_contextvars(source=source.key)
+    note_source(source.key)
     breakers.guard(claim.task_id, source, policies=engine.policies, now=timezone.now())
     return source
 
@@ -175,6 +176,7 @@ def bind_match(ref: MatchRef) -> None:
 
 def target_of(claim: Claim, ref: MatchRef, engine: Engine) -> Target:
     bind_match(ref)
+    note_source(ref.source.key)
     # The scraper was replaced (see scrapers.restart) or is unhealthy.
     is_unhealthy = ref.match.lifecycle == MatchLifecycle.ACTIVE and ref.match.scraper_status in UNHEALTHY
     is_fresh = is_unhealthy or (bool(ref.read_mode_since) and not ref.read_mode)

@@ -38,6 +38,7 @@ from scraping.policies.source_breaker import has_drifted
 from scraping.readings import evidence_of
 from scraping.recovery import breakers
 from scraping.signals import layout_lost, source_lost
+from scraping.stats import attempt_metrics
 from scraping.worker import attempt_log
 from scraping.worker.engine import Engine
 from victoryline.lib.availability import DATABASE_AWAY
@@ -108,6 +109,13 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
     if failure.error_class not in OUR_FAULTS:
         is_bad = failure.error_class in SOURCE_FAULTS
         engine.outcomes.count(claim.source_id, is_bad=is_bad, is_retry=claim.is_retry, now=now)
+    attempt_metrics.failed(
+        source.key,
+        match_key=report.match_key,
+        error_type=report.rule.error_type.value,
+        is_soft=report.rule.is_soft,
+        reason=report.error_code,
+    )
     attempt_log.failed(claim, report, decision, note.stage)
 
 

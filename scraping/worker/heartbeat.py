@@ -33,6 +33,7 @@ from scraping.models import Worker
 from scraping.signals import browser_replaced
 from scraping.worker.engine import Engine
 from scraping.worker.upkeep import CommandRunner, RequestModeRows, SessionRows, TokenWatch
+from scraping.worker.worker_metrics import worker_figures
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.watchdog import Pulse, StallLimits, Watchdog
 
@@ -142,28 +143,27 @@ class Heartbeat(threading.Thread):
             memory, processes, free = *TreeMemory().read(), free_memory_bytes()
         self._peak_bytes = max(self._peak_bytes, memory)
         started = self._host.started_at
-        Worker.objects.update_or_create(
-            worker_id=self._engine.worker_id,
-            defaults={
-                "host": socket.gethostname()[:120],
-                "pid": os.getpid(),
-                "started_at": self._started_at,
-                "heartbeat_at": now,
-                "stopped_at": now if is_last else None,
-                "browser_pid": self._host.pid,
-                "browser_started_at": datetime.fromtimestamp(started, UTC) if started else None,
-                "browser_launches": self._host.generation,
-                "memory_bytes": memory,
-                "peak_memory_bytes": self._peak_bytes,
-                "free_memory_bytes": free,
-                "cpu_percent": self._cpu_percent(now),
-                "renderers": self._renderer_figures(),
-                "process_count": processes,
-                "context_count": self._sessions.context_count,
-                "page_count": self._sessions.page_count,
-                "active_tasks": active_tasks,
-            },
-        )
+        row = {
+            "host": socket.gethostname()[:120],
+            "pid": os.getpid(),
+            "started_at": self._started_at,
+            "heartbeat_at": now,
+            "stopped_at": now if is_last else None,
+            "browser_pid": self._host.pid,
+            "browser_started_at": datetime.fromtimestamp(started, UTC) if started else None,
+            "browser_launches": self._host.generation,
+            "memory_bytes": memory,
+            "peak_memory_bytes": self._peak_bytes,
+            "free_memory_bytes": free,
+            "cpu_percent": self._cpu_percent(now),
+            "renderers": self._renderer_figures(),
+            "process_count": processes,
+            "context_count": self._sessions.context_count,
+            "page_count": self._sessions.page_count,
+            "active_tasks": active_tasks,
+        }
+        worker_figures.row = row
+        Worker.objects.update_or_create(worker_id=self._engine.worker_id, defaults=row)
 
     def _cpu_percent(self, now: datetime) -> float:
         """Returns the CPU use of all processes since the last heartbeat; 100 is one core."""

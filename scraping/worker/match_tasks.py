@@ -21,6 +21,7 @@ from scraping.payloads import Figures, Lineups, Payload, Sport, Status
 from scraping.reading.reader import Reader, Target
 from scraping.readings import Reading, Request, evidence_from, note_content, note_outcome
 from scraping.recovery import breakers
+from scraping.stats import attempt_metrics
 from scraping.worker.attempt_log import SKIPPED
 from scraping.worker.engine import Engine, bind_match, load_target
 from scraping.worker.left_out import LeftOut
@@ -171,6 +172,7 @@ def _read_extra(
         check_same_match(found, expected_id=target.ref.source_event_id)
     engine.progress(claim, Stage.VALIDATED)
     engine.read_stats.unknown(target.site.key, found)
+    attempt_metrics.completeness(target.site.key, found)
     note_content(found.payload_schema)
     left_out = LeftOut(claim, ref.source, ref)
     left_out.parts_of(reading, found)

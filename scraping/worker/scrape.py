@@ -33,6 +33,7 @@ from scraping.payloads import Payload, Resource
 from scraping.reading.reader import Target
 from scraping.readings import Reading, evidence_from
 from scraping.recovery import breakers
+from scraping.stats import attempt_metrics
 from scraping.worker import attempt_log, failures, list_tasks, match_tasks, unchanged
 from scraping.worker.engine import Engine, target_of
 from scraping.worker.left_out import LeftOut
@@ -121,7 +122,14 @@ def _attempt(claim: Claim, context: Context, engine: Engine, step: Callable[[], 
     else:
         engine.outcomes.count(claim.source_id, is_retry=claim.is_retry, now=timezone.now())
         engine.release(claim)
+        _count_success(context)
         context.run(attempt_log.succeeded, claim)
+
+
+def _count_success(context: Context) -> None:
+    facts = context[readings.attempt_facts]
+    if facts is not None and facts.source:
+        attempt_metrics.succeeded(facts.source)
 
 
 def _fail(claim: Claim, context: Context, engine: Engine, error: Exception) -> None:
@@ -205,6 +213,7 @@ def _commit_unchanged(
         _set_stored(one.ref, one.payload, one.next_poll.seconds, engine)
         engine.outcomes.count(one.claim.source_id, now=now)
         engine.release(one.claim)
+        _count_success(contexts[one.claim.task_id])
         if engine.shows_unchanged(one.ref.unchanged_polls):
             contexts[one.claim.task_id].run(_log_unchanged, one.claim, scraper_ids[one.ref.pk])
     return True
@@ -267,6 +276,8 @@ def _spooled_if_not_stored(ref: MatchRef, payload: Payload) -> Iterator[None]:
 
 def _set_stored(ref: MatchRef, payload: Payload | None, interval_seconds: float, engine: Engine) -> None:
     engine.matches.stored(_held(ref), payload, interval_seconds=interval_seconds, now=time.monotonic())
+    if payload is not None:
+        attempt_metrics.updated(ref.key, payload.captured_at, timezone.now())
 
 
 def _held(ref: MatchRef) -> HeldMatch:

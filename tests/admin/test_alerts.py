@@ -14,11 +14,13 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from prometheus_client import generate_latest
 
 from monitoring.alerts import message_queue
 from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.registry import close_alert, raise_alert
-from monitoring.metrics import exposition
+from monitoring.health.evaluation import Evaluation
+from monitoring.metrics.exposition import SystemFigures
 from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
 from monitoring.views import published_status
 from scraping.models import Match
@@ -66,7 +68,8 @@ class TestAlerts:
             return [out.getvalue(), *pages]
 
         assert not [text for text in lists() if "it is silent" in text or f"{match.key} has had" in text]
-        assert 'scraper_alerts_open{severity="critical"} 0.0' in exposition.render().decode()
+        figures = generate_latest(SystemFigures(Evaluation(timezone.now()))).decode()
+        assert 'scraper_alerts_open{severity="critical"} 0.0' in figures
         assert admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).status_code == 200
         Match.objects.update(last_scraper_update=timezone.now() - timedelta(seconds=320))
         published_status.forget()

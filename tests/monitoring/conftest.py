@@ -6,6 +6,7 @@ import pytest
 
 from monitoring import views
 from monitoring.health import documents, grade_changes
+from monitoring.metrics import exposition
 from monitoring.objectives import last_hour
 from victoryline.lib import availability
 
@@ -15,6 +16,7 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Clears the state that a process keeps between two requests."""
     _forget()
     monkeypatch.setattr(grade_changes, "_memory", None)
+    monkeypatch.setattr(exposition.page, "is_leading", lambda: True)
     yield
     _forget()
 
@@ -22,6 +24,7 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _forget() -> None:
     views.published_health.forget()
     views.published_status.forget()
+    exposition.published.forget()
     last_hour.cache.clear()
     documents.last_evaluations.clear()
     availability.database.forget()

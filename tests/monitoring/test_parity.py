@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.test import Client
 from django.utils import timezone
+from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
+import scraping.worker.process  # noqa: F401 - defines metrics of workers
 from monitoring import audit
 from monitoring.alerts.registry import raise_alert
-from monitoring.metrics.exposition import DatabaseCollector
+from monitoring.health.evaluation import Evaluation
+from monitoring.metrics.families import families
 from monitoring.models import HealthLog, Severity
 from scraping.models import (
     Breaker,
@@ -29,8 +33,10 @@ from scraping.models import (
     Source,
     SourceDay,
     TaskState,
+    Worker,
 )
 from scraping.stats.fill_rates import INTEGRITY
+from scraping.worker.worker_metrics import worker_figures
 from tests.factories import make_snapshot
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 
@@ -43,10 +49,10 @@ HEALTH: dict[str, tuple[str, ...]] = {
     "total_matches_scraping": ("scraper_matches_scraping",),
     "scrapers[].start_time": ("scraper_uptime_seconds",),
     "scrapers[].uptime_seconds": ("scraper_uptime_seconds",),
-    "scrapers[].last_update": ("scraper_last_update_age_seconds",),
+    "scrapers[].last_update": ("data_staleness_seconds",),
     "scrapers[].error_count": ("scraper_consecutive_errors",),
-    "scrapers[].total_errors": ("scraper_errors_since_start", "scraper_errors", "scraper_scrapes"),
-    "scrapers[].total_updates": ("scraper_updates_since_start", "scraper_updates", "scraper_scrapes"),
+    "scrapers[].total_errors": ("scraper_errors", "scraper_scrapes"),
+    "scrapers[].total_updates": ("scraper_updates", "scraper_scrapes"),
     "scrapers[].health_status": ("scraper_health",),
     "scrapers[].memory_mb": ("scraper_memory_bytes",),
     "scrapers[].cpu_percent": ("scraper_cpu_percent",),
@@ -70,7 +76,7 @@ HEALTH: dict[str, tuple[str, ...]] = {
     "performance.updates_per_minute": ("scraper_updates_per_minute",),
     "uptime_seconds": ("victoryline_uptime_seconds",),
     "total_memory_mb": ("scraper_worker_memory_bytes",),
-    "per_match_status[].last_update_iso8601": ("scraper_last_update_age_seconds",),
+    "per_match_status[].last_update_iso8601": ("data_staleness_seconds",),
     "per_match_status[].error_count": ("scraper_consecutive_errors",),
     "per_match_status[].memory_mb": ("scraper_memory_bytes",),
     "queue.depth": ("scraper_queue_depth",),
@@ -155,7 +161,10 @@ def fits(path: str, patterns: Any) -> str | None:
 def scene() -> None:
     """A system in which every figure has a value."""
     now = timezone.now()
-    make_worker(browser_started_at=now - timedelta(minutes=5), browser_launches=2, active_tasks=1, process_count=7)
+    worker = make_worker(
+        browser_started_at=now - timedelta(minutes=5), browser_launches=2, active_tasks=1, process_count=7
+    )
+    worker_figures.row = {column.attname: getattr(worker, column.attname) for column in Worker._meta.concrete_fields}
     match, ref, scraper = make_watched(age=3)
     Scraper.objects.filter(pk=scraper.pk).update(error_count=1, total_errors=4, total_updates=9, polling_interval=5.0)
     make_watched(age=200, silence_rung=5, frozen_at=now)
@@ -196,12 +205,12 @@ def scene() -> None:
 def test_every_figure_of_a_document_is_a_metric(client: Client, path: str, figures: dict[str, tuple[str, ...]]) -> None:
     scene()
     document = client.get(path).json()
-    families = {family.name for family in DatabaseCollector().collect()}
+    served = {family.name for family in [*families(Evaluation(timezone.now())), *REGISTRY.collect()]}
     for leaf in sorted(set(leaves(document))):
         pattern = fits(leaf, figures)
         assert pattern or fits(leaf, WORDS), f"{leaf} of {path} is no metric"
         for family in figures[pattern] if pattern else ():
-            assert family in families, f"{leaf} of {path} should be {family}"
+            assert family in served, f"{leaf} of {path} should be {family}"
 
 
 def test_every_metric_is_in_a_document(client: Client) -> None:
@@ -215,7 +224,7 @@ def test_every_metric_is_in_a_document(client: Client) -> None:
         if (pattern := fits(leaf, figures))
         for family in figures[pattern]
     }
-    for family in DatabaseCollector().collect():
+    for family in families(Evaluation(timezone.now())):
         assert family.name in shown, f"{family.name} is in neither document"
 
 
@@ -238,8 +247,6 @@ MEGABYTE = 1024 * 1024
 OF_SCRAPER = {
     "uptime_seconds": of_match("scraper_uptime_seconds"),
     "error_count": of_match("scraper_consecutive_errors"),
-    "total_errors": of_match("scraper_errors_since_start"),
-    "total_updates": of_match("scraper_updates_since_start"),
     "memory_mb": lambda samples, row: of_match("scraper_memory_bytes")(samples, row) / MEGABYTE,
     "cpu_percent": of_match("scraper_cpu_percent"),
     "polling_interval": of_match("scraper_polling_interval_seconds"),
@@ -264,10 +271,13 @@ def nearly(value: Any) -> Any:
 
 def test_documents_and_metrics_agree(client: Client) -> None:
     scene()
-    health, status = client.get("/health").json(), client.get("/status").json()
+    now = timezone.now()
+    with patch("django.utils.timezone.now", lambda: now):
+        health, status = client.get("/health").json(), client.get("/status").json()
+        text = client.get("/metrics").content.decode()
     samples = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(client.get("/metrics").content.decode())
+        for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
     for row in health["scrapers"]:

@@ -7,18 +7,35 @@ the figures of the whole system; every metric is matched with its figure, or is 
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
 
-from monitoring.metrics.exposition import DatabaseCollector, registry
+from monitoring.health.evaluation import Evaluation
+from monitoring.metrics import exposition
+from monitoring.metrics.families import families
 from tests.monitoring.test_parity import fits, leaves, scene
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("BX-15")]
 
+OF_WORKERS = {
+    "scraper_pids_current": "process_count",
+    "scraper_contexts_active": "context_count",
+    "scraper_pages_open": "page_count",
+    "scraper_browser_uptime_seconds": "browser_uptime_seconds",
+    "scraper_browser_launches": "browser_launches",
+    "scraper_worker_memory_bytes": "memory_mb",
+    "scraper_worker_peak_memory_bytes": "memory_mb",
+    "scraper_worker_cpu_percent": "cpu_percent",
+    "scraper_worker_uptime_seconds": "uptime_seconds",
+    "scraper_worker_tasks": "active_tasks",
+}
 # Families of the process, and the figure of a document that has the same for the whole system.
 FIGURES = {
     "integrity_null_rate": "sources[].integrity_score",
@@ -27,11 +44,20 @@ FIGURES = {
     "scraper_requests": "sources[].requests",
     "scraper_requests_blocked": "sources[].requests_blocked",
     "victoryline_attached_pages": "workers[].page_count",
-    "victoryline_browser_launches": "workers[].browser_launches",
     "victoryline_memory_reliefs": "audit_entries[].action_type",
     "victoryline_store_away": "services.database",
-    "victoryline_worker_memory_soft_limit_bytes": "config_snapshot.memory_soft_limit_mb",
-    "victoryline_worker_tree_memory_bytes": "workers[].memory_mb",
+    "victoryline_worker_memory_limit_bytes": "config_snapshot.memory_soft_limit_mb",
+    "scraper_scrapes": "sources[].attempts",
+    "scraper_fail": "sources[].failures[].*",
+    "scraper_errors": "scrapers[].total_errors",
+    "scraper_updates": "scrapers[].total_updates",
+    "scraper_update_latency_seconds": "performance.average_latency_ms",
+    "scraper_freshness_seconds": "freshness_stats.p95",
+    "scraper_objective_measurements": "objectives.*.measurements",
+    "scraper_recoveries": "audit_entries[].outcome",
+    "scraper_recycles": "audit_entries[].action_type",
+    "victoryline_database_up": "services.database",
+    **{name: f"workers[].{figure}" for name, figure in OF_WORKERS.items()},
 }
 # Why there is no figure of the whole system.
 DETAILS = {
@@ -77,6 +103,7 @@ def own() -> set[str]:
 
 
 def test_every_metric_of_a_process_has_a_figure_or_a_reason() -> None:
+    scene()
     assert own() == FIGURES.keys() | DETAILS.keys()
 
 
@@ -87,9 +114,20 @@ def test_every_figure_is_in_a_document(client: Client) -> None:
         assert any(fits(leaf, (path,)) for leaf in shown), f"{family}: no document has {path}"
 
 
-@pytest.mark.parametrize("closes_connections", [False, True], ids=["the web's", "a worker's"])
-def test_a_registry_serves_both_and_no_metric_twice(closes_connections: bool) -> None:
+def test_no_metric_is_served_twice(client: Client) -> None:
     scene()
-    served = [family.name for family in registry(closes_connections=closes_connections).collect()]
-    assert {*own(), *(family.name for family in DatabaseCollector().collect())} <= {*served}
-    assert len(served) == len({*served})
+    system = {family.name for family in families(Evaluation(timezone.now()))}
+    assert not system & own()
+    typed = re.findall(r"^# TYPE (\S+)", client.get("/metrics").content.decode(), re.MULTILINE)
+    assert len(typed) == len({*typed}) >= len(system) + len(own())
+
+
+def test_only_the_leader_exports_the_figures_of_the_system(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum over instances counts them once, however many processes there are."""
+    scene()
+    assert b"active_scrapers_count" in client.get("/metrics").content
+    monkeypatch.setattr(exposition.page, "is_leading", lambda: False)
+    exposition.published.forget()
+    served = {family.name for family in text_string_to_metric_families(client.get("/metrics").content.decode())}
+    assert served.isdisjoint(family.name for family in families(Evaluation(timezone.now())))
+    assert own() <= served

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.db import OperationalError, connection, transaction
 
 from monitoring.health.documents import health_document
 from monitoring.health.evaluation import Evaluation
-from monitoring.metrics.exposition import DatabaseCollector
+from monitoring.metrics.families import families
 from monitoring.models import Alert
 from monitoring.watchdogs.sources import watch_traffic
 from scraping.browser.host import BrowserHost
@@ -24,7 +25,7 @@ from scraping.payloads import Payload
 from scraping.readings import Reading, ReadMode, RefInfo
 from scraping.scheduler import retention
 from scraping.stats import read_stats, traffic
-from scraping.stats.read_stats import SUMS, Cost, ReadStats, null_rates
+from scraping.stats.read_stats import SUMS, Cost, ReadStats
 from scraping.stats.traffic import EARLIER, MEGABYTE, Budget
 from scraping.worker.engine import TrafficBudgets
 from scraping.worker.heartbeat import Heartbeat
@@ -126,7 +127,7 @@ class TestReadStats:
         assert sample("scraper_requests_blocked_total", type="font") == before["font"] + 1
         found = {
             (one.name, *one.labels.values()): one.value
-            for family in DatabaseCollector().collect()
+            for family in families(Evaluation(NOW))
             for one in family.samples
         }
         assert found["scraper_bytes_in_est_total", source.key] == 5_500
@@ -137,13 +138,14 @@ class TestReadStats:
 
     def test_of_a_payload_name_the_missing_fields(self) -> None:
         ref, counted = make_ref(), ReadStats()
-        before = sample("integrity_required_missing_total", source="crex", field="venue") or 0.0
+        of_series = {"endpoint_family": "score", "league_id": "The Hundred"}
+        missing = partial(sample, "integrity_required_missing_total", source="crex", field="venue", **of_series)
+        before = missing() or 0.0
         lacking = {"missing_fields": ("venue", "last_event"), "null_field_rate": 0.2222}
-        counted.payload("crex", payload_of(ref, cricket_state(), integrity=lacking))
+        counted.payload("crex", payload_of(ref, cricket_state(metadata={"series": "The Hundred"}), integrity=lacking))
         counted.flush(now=NOW)
-        assert sample("integrity_required_missing_total", source="crex", field="venue") == before + 1
-        rates = {one.labels["match_id"]: one.value for family in null_rates.collect() for one in family.samples}
-        assert rates[ref.key] == 0.2222
+        assert missing() == before + 1
+        assert sample("integrity_null_rate", match_id=ref.key, **of_series) == 0.2222
 
     def test_need_no_statement_between_heartbeats(self, django_assert_num_queries: Any) -> None:
         ref, counted = make_ref(), ReadStats()

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from monitoring import log_rows
-from monitoring.metrics.exposition import start_worker_metrics
+from monitoring.metrics import exposition
 from victoryline.engine_process import on_signals, start_scheduler, stop_seconds
 from victoryline.lib import availability, identity
 from victoryline.lib.hint_broker import install_broker
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         set_process(service="scheduler")
         log_rows.install()
         install_broker(config.redis_url)
-        if start_worker_metrics(config):
+        if exposition.start_server(config):
             availability.database.watch()  # metrics and health checks must not wait for it
         stopping, watchdog = on_signals(), Watchdog()
         stop_scheduler = start_scheduler(config, identity.new_name(), watchdog)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from monitoring import log_rows
-from monitoring.metrics.exposition import start_worker_metrics
+from monitoring.metrics import exposition
 from scraping.browser.launcher import BrowserOptions
 from scraping.scheduler import hint
 from scraping.worker.process import WorkerOptions, WorkerProcess
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         log_rows.install()
         temp_dir = own_temp_dir(worker_id)
         stopping = on_signals()
-        if start_worker_metrics(config):
+        if exposition.start_server(config):
             availability.database.watch()  # metrics and health checks must not wait for it
         watchdog = Watchdog()
         worker = _make_worker(config, worker_id, watchdog, temp_dir)
