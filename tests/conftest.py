@@ -14,6 +14,8 @@ from tests import migrated
 from tests.servers import PostgresServer, RedisServer
 from tests.stadium_process import StadiumProcess
 
+gc.disable()  # until all tests are collected: the collector would visit the same objects again and again
+
 HAS_POSTGRES = bool(os.environ.get("DATABASE_URL"))
 HAS_REDIS = bool(os.environ.get("REDIS_URL"))
 
@@ -35,6 +37,13 @@ def pytest_configure() -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     if not HAS_POSTGRES:
         settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = str(settings.VAR_DIR / "test.sqlite3")
+
+
+def pytest_collection_finish() -> None:
+    """Leaves the collected modules and tests, half a million objects that stay, to no later run of the collector."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

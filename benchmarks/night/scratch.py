@@ -8,10 +8,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import BenchError
 from stadium.replay.player import environment
+from tests import migrated
 from victoryline.configuration import PROJECT_ROOT
 from victoryline.lib.processes import python
 
@@ -40,11 +42,13 @@ def main(plan: str) -> None:
     import django
 
     django.setup()
+    from django.conf import settings
     from django.core.management import call_command
 
     from benchmarks.night.night import Night
     from benchmarks.night.world import Script
 
+    migrated.place(Path(settings.DATABASES["default"]["NAME"]))  # in a run of `make test`
     call_command("migrate", verbosity=0)
     print(json.dumps(Night(Script(**json.loads(plan))).run().document()))
 

@@ -72,23 +72,19 @@ class OutageKeeper(threading.Thread):
         self._pool: ThreadPoolExecutor | None = None
         self._reading: set[int] = set()
         self._lock = threading.Lock()
-        self._away = threading.Event()
+        self.away = threading.Event()  # set while the database is unreachable
         self._stopping = threading.Event()
         self._lost_at = timezone.now()
         self._reason = ""
         self._statement: dict[str, str] = {}  # that failed, for the log
         self._workers = 1
         self._log_at = self._adopt_at = 0.0
-        _away_gauge.set_function(lambda: float(self.is_away))
+        _away_gauge.set_function(lambda: float(self.away.is_set()))
         _updates_gauge.set_function(lambda: float(len(self.spool)))
         _memory_gauge.set_function(lambda: float(self.spool.memory_bytes))
         _disk_gauge.set_function(lambda: float(self.spool.disk_bytes))
 
     # Called by the rest of the worker
-
-    @property
-    def is_away(self) -> bool:
-        return self._away.is_set()
 
     def not_stored(self, match: HeldMatch, payload: Payload) -> None:
         """Spools a reading that the database did not accept."""
@@ -101,11 +97,11 @@ class OutageKeeper(threading.Thread):
 
     def _enter_outage(self, reason: str, statement: dict[str, str] | None = None) -> None:
         with self._lock:
-            if self._away.is_set() or self._stopping.is_set():
+            if self.away.is_set() or self._stopping.is_set():
                 return
             self._lost_at, self._reason, self._statement = timezone.now(), reason, statement or {}
             self._log_at = time.monotonic() + LOG_EVERY_SECONDS
-            self._away.set()
+            self.away.set()
         self._start_recovery()
 
     def _start_recovery(self) -> None:
@@ -135,14 +131,14 @@ class OutageKeeper(threading.Thread):
         self._adopt()
         while not self._stopping.is_set():
             try:
-                if self._away.is_set():
+                if self.away.is_set():
                     self._poll_due()
                     self._log_progress()
                 else:
                     self._between_outages()
             except Exception:
                 logger.exception("The outage keeper failed and continues", extra={"action": "keeper_failed"})
-            self._stopping.wait(POLL_LOOP_SECONDS if self._away.is_set() else 0.5)
+            self._stopping.wait(POLL_LOOP_SECONDS if self.away.is_set() else 0.5)
 
     def _between_outages(self) -> None:
         now = time.monotonic()
@@ -259,7 +255,7 @@ class OutageKeeper(threading.Thread):
                 )
                 self._stopping.wait(pause)
             else:
-                self._away.clear()
+                self.away.clear()
                 if probes or written:  # else it was one broken connection, not the database
                     self._report_return(time.monotonic() - began, written)
                 break

@@ -83,7 +83,7 @@ class Engine:
     def takes_work(self) -> bool:
         """False while the database is unreachable or the disk is full: hinted tasks stay in the journal."""
         is_full = self.disk is not None and self.disk.is_short
-        return not (is_full or (self.keeper is not None and self.keeper.is_away))
+        return not (is_full or (self.keeper is not None and self.keeper.away.is_set()))
 
     def lost_store(self, error: Exception) -> None:
         """Reports that the database is unreachable. A payload that it did not accept is spooled."""

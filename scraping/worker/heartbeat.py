@@ -99,7 +99,8 @@ class Heartbeat(threading.Thread):
             except Exception as error:  # noqa: BLE001 - without heartbeats the worker would lose every task
                 if isinstance(error, DATABASE_AWAY):
                     self._engine.lost_store(error)
-                if self._engine.keeper is None or not self._engine.keeper.is_away:  # else the keeper reports the outage
+                keeper = self._engine.keeper
+                if keeper is None or not keeper.away.is_set():  # else the keeper reports the outage
                     logger.warning("Heartbeat not written: %s", error, extra={"action": "heartbeat_failed"})
             self.pulse.beat()
             if is_last:

@@ -95,13 +95,13 @@ class TestLosingTheDatabase:
         scrape([task_id], engine)
         away.__exit__(None, None, None)
         keeper = keeper_of(engine)
-        assert keeper.is_away
+        assert keeper.away.is_set()
         assert not engine.takes_work
         assert [one.ref_id for one in keeper.spool.batch(9)] == [ref.pk]
         assert ScrapeTask.objects.get().state == TaskState.EXECUTING
 
         keeper._recover()
-        assert not keeper.is_away
+        assert not keeper.away.is_set()
         assert engine.takes_work
         assert Match.objects.get().payload["innings"][1]["runs"] == 100
         task = ScrapeTask.objects.get(pk=task_id)
@@ -129,7 +129,7 @@ class TestLosingTheDatabase:
         task_id = open_task(ref)
         with database_away():
             scrape([task_id], engine)
-        assert keeper_of(engine).is_away
+        assert keeper_of(engine).away.is_set()
         assert engine.reader.reads == 0  # type: ignore[attr-defined]
         assert ScrapeTask.objects.get().state == TaskState.PENDING
 
@@ -225,7 +225,7 @@ class TestRecovery:
         monkeypatch.setattr(keeper_module.connection, "close", lambda: None)
         keeper._recover()
         assert pauses == [1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
-        assert not keeper.is_away
+        assert not keeper.away.is_set()
 
     def test_releases_only_its_own_tasks_that_are_not_running(self, make: Callable[..., Engine], ref: MatchRef) -> None:
         engine = make(payload_of(ref))
@@ -246,7 +246,7 @@ class TestAfterACrash:
         old.spool.close()
         new = keeper_of(make(payload_of(ref), name="new"))
         new._adopt()
-        assert new.is_away
+        assert new.away.is_set()
         new._recover()
         assert Match.objects.get().payload["innings"][1]["runs"] == 100
 
@@ -276,7 +276,7 @@ class TestThreads:
         wait_for(lambda: len(keeper.spool) == 1, seconds=10, what="an update in the spool")
         monkeypatch.undo()  # the recovery thread may start
         keeper._start_recovery()
-        wait_for(lambda: not keeper.is_away, seconds=10, what="the end of the outage")
+        wait_for(lambda: not keeper.away.is_set(), seconds=10, what="the end of the outage")
         assert Match.objects.get().payload["innings"][1]["runs"] == 104
         keeper.stop()
 
