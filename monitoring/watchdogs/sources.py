@@ -23,6 +23,7 @@ from scraping.stats.traffic import MEGABYTE
 logger = logging.getLogger(__name__)
 
 BLOCK_WINDOW = timedelta(minutes=10)
+_WITHIN = f"in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
 BLOCK_DURATION = timedelta(minutes=3)  # from the first to the last refusal; shorter ones raise no alert
 MIN_BLOCKS = 10
 TOKEN_REPORT_TIMEOUT = timedelta(minutes=2)  # a worker without a token reports it every 20 s
@@ -38,10 +39,10 @@ def watch_blocks(now: datetime) -> int:
     blocked = recent.filter(error_class=ErrorClass.BLOCKED)
     for key, name, number, first, last in _by_source(blocked.exclude(error_code=RobotsRefused.error_code)):
         if number >= MIN_BLOCKS and last - first >= BLOCK_DURATION:
-            summary = f"{name} has refused {number} requests in the last {BLOCK_WINDOW.total_seconds() / 60:.0f} min"
+            summary = f"{name} has refused {number} requests {_WITHIN}"
             found[BLOCKED][BLOCKED.of(key)] = Report(Severity.CRITICAL, summary, {"source": key, "refusals": number})
     for key, name, number, _, _ in _by_source(recent.filter(error_class=ErrorClass.CHALLENGE, retry_attempt__gt=1)):
-        summary = f"{name} shows a bot challenge that a fresh session did not pass"
+        summary = f"{name} has shown a bot challenge that a fresh session did not pass ({number} {_WITHIN})"
         found[CHALLENGE][CHALLENGE.of(key)] = Report(Severity.CRITICAL, summary, {"source": key, "challenges": number})
     for key, name, number, _, _ in _by_source(blocked.filter(error_code=RobotsRefused.error_code)):
         summary = f"robots.txt of {name} forbids pages that we read"
