@@ -2,7 +2,7 @@
 
 Guards rates against retention: a sum over rows falls when rows are deleted, and Prometheus takes that for a restart.
 These counters only grow until the process ends, so sums over workers are right. The series of a match end with its
-watch, and of leagues only so many are told apart: the number of series is bounded.
+watch, and of leagues only so many are distinguished: the number of series is bounded.
 """
 
 from __future__ import annotations

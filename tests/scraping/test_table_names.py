@@ -39,6 +39,7 @@ SPECIFIED = {
     LineupPlayer: "match_sofascore_player",
 }
 BEFORE = [("scraping", "0008_specification"), ("monitoring", "0003_alert_notifications")]
+COMMAND = {"worker_id": "w1", "kind": "recycle_browser", "reason": "slow", "actor": "ann", "asked_at": NOW}
 SCRAPER_ID = "0b5b1c0e-5a5e-4c3e-9d1e-6a3f1f0a7c11"
 
 
@@ -52,20 +53,11 @@ def migrate(targets: list[tuple[str, str]]) -> Any:
 def old_models() -> Iterator[Any]:
     """The models of the last version without the specified names; the database is at that version."""
     yield migrate(BEFORE)
-    migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
+    migrate_forward()  # in case the test has failed before it did
 
 
-@pytest.mark.both
-@pytest.mark.django_db(transaction=True)
-def test_the_migration_keeps_commands_and_the_permission_to_give_them(old_models: Any) -> None:
-    given = {"worker_id": "w1", "kind": "recycle_browser", "reason": "slow", "actor": "ann", "asked_at": NOW}
-    old_models.get_model("scraping", "WorkerOrder").objects.create(**given)
-    kind, _ = ContentType.objects.get_or_create(app_label="scraping", model="workerorder")
-    old = Permission.objects.create(content_type=kind, codename="add_workerorder", name="Can add worker order")
-    migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
-    assert WorkerCommand.objects.values(*given).get() == given
-    renamed = Permission.objects.get(pk=old.pk)
-    assert (renamed.codename, renamed.name) == ("add_workercommand", "Can add worker command")
+def migrate_forward() -> None:
+    MigrationExecutor(connection).migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
 
 
 def fill(old: Any) -> None:
@@ -97,6 +89,13 @@ def fill(old: Any) -> None:
     old.get_model("monitoring", "HealthLog").objects.create(
         scraper_id=SCRAPER_ID, match_id=match.pk, timestamp=NOW, health_status="healthy"
     )
+    old.get_model("scraping", "WorkerOrder").objects.create(**COMMAND)
+
+
+def old_permission() -> Permission:
+    """Creates the permission to give commands as the last version has named it."""
+    kind, _ = ContentType.objects.get_or_create(app_label="scraping", model="workerorder")
+    return Permission.objects.create(content_type=kind, codename="add_workerorder", name="Can add worker order")
 
 
 @pytest.mark.parametrize(("model", "table"), SPECIFIED.items())
@@ -135,12 +134,11 @@ def test_tables_have_the_specified_columns_and_indexes(table: str) -> None:
 
 @pytest.mark.both
 @pytest.mark.django_db(transaction=True)
-def test_the_migration_keeps_rows_keys_and_references_of_an_installed_system(
-    old_models: Any,
-) -> None:
+def test_the_migration_keeps_rows_keys_references_and_permissions_of_an_installed_system(old_models: Any) -> None:
     assert {"scraping_match", "scraping_snapshot"} <= set(connection.introspection.table_names())
     fill(old_models)
-    migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
+    old = old_permission()
+    migrate_forward()
     tables = set(connection.introspection.table_names())
     assert set(SPECIFIED.values()) <= tables
     assert not {"scraping_match", "scraping_snapshot", "scraping_scrapetask", "monitoring_healthlog"} & tables
@@ -157,6 +155,9 @@ def test_the_migration_keeps_rows_keys_and_references_of_an_installed_system(
     )  # fmt: skip
     assert match.lineups.get().players.get().name == "Kohli"
     assert HealthLog.objects.get(match_id="crex_13KM").health_status == "healthy"
+    assert WorkerCommand.objects.values(*COMMAND).get() == COMMAND
+    renamed = Permission.objects.get(pk=old.pk)
+    assert (renamed.codename, renamed.name) == ("add_workercommand", "Can add worker command")
 
     assert Match.objects.create(sport="cricket", created_at=NOW).pk > match.pk
     Match.objects.filter(pk=match.pk).delete()
