@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -18,7 +19,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from scraping.browser.egress.rules import CheckedResolver, EgressRules
-from scraping.browser.request_trace import TraceLevel, traced
+from scraping.browser.request_trace import TraceLevel, trace_failure, trace_responses
 from scraping.errors import EgressRefused, ReadTimeout, SchemaBreak, ScrapingError, Transient
 from scraping.readings import Document, Request, Site
 
@@ -162,6 +163,19 @@ class DirectClient:
             error.http_status = response.status
             raise
         return b"".join(parts), size
+
+
+async def traced(level: TraceLevel, source: str, request: Request, fetching: Awaitable[Document]) -> Document:
+    """Awaits the response to one request, and logs it or its failure as SOURCE_TRACE says."""
+    began = time.monotonic()
+    try:
+        document = await fetching
+    except ScrapingError as error:
+        trace_failure(level, source, request.method, request.url, seconds=time.monotonic() - began, error=error)
+        raise
+    if document.status >= 400 or level in ("slow", "all"):
+        trace_responses(level, source, request.method, (document,), seconds=time.monotonic() - began)
+    return document
 
 
 def _too_large(limit: int) -> Transient:

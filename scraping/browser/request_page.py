@@ -21,8 +21,8 @@ from playwright.async_api import Page, Route
 from playwright.async_api import Request as PageRequest
 from yarl import URL
 
+from scraping.browser.direct_client import traced
 from scraping.browser.playwright_calls import translate_error, with_timeout
-from scraping.browser.request_trace import traced
 from scraping.errors import EgressRefused, PageCrashed, ReadTimeout, ResourceLost, ScrapingError, Transient
 from scraping.readings import Document, Request
 

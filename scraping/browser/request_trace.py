@@ -7,12 +7,10 @@ show that. At the level `failed` an undisturbed system writes none.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from scraping.errors import ScrapingError
-from scraping.readings import Document, Request
+from scraping.readings import Document
 from victoryline.lib.redaction import clean_document, printable
 
 logger = logging.getLogger(__name__)
@@ -50,16 +48,3 @@ def _write(url: str, seconds: float, outcome: str, facts: Mapping[str, object]) 
     shown, ms = printable(clean_document(url), MAX_URL), round(seconds * 1000)
     extra = {"action": "source_request", "url": shown, "ms": ms, **facts}
     logger.info("%s %s %s in %d ms", facts["method"], shown, outcome, ms, extra=extra)
-
-
-async def traced(level: TraceLevel, source: str, request: Request, fetching: Awaitable[Document]) -> Document:
-    """Awaits the response to one request, and logs it or its failure."""
-    began = time.monotonic()
-    try:
-        document = await fetching
-    except ScrapingError as error:
-        trace_failure(level, source, request.method, request.url, seconds=time.monotonic() - began, error=error)
-        raise
-    if level != "none":
-        trace_responses(level, source, request.method, (document,), seconds=time.monotonic() - began)
-    return document
