@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django.db.models import Q
 from django.dispatch import Signal
 
 from monitoring.alerts import alert_keys
@@ -14,7 +15,7 @@ from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Severity
 from monitoring.signal_receivers import json_safe, match_name, receives
 from scraping import signals
-from scraping.models import Breaker, JobKind, ScrapeTask, Source
+from scraping.models import Breaker, JobKind, ScrapeTask, Source, TaskState
 
 # Signals about a match that raise an alert. The summary is made of the match's name and the values of the signal.
 RAISING: tuple[tuple[Signal, AlertKind, Severity, str], ...] = (
@@ -61,6 +62,16 @@ def raise_dead_task(*, now: datetime, task_id: int, match_id: int | None, reason
     # A job reports its own failures; live data does not depend on it.
     severity = Severity.CRITICAL if kind in (None, JobKind.WATCH) else Severity.WARNING
     raise_alert(key, severity, f"A task of {name} is dead: {reason}", detail, now)
+
+
+@receives(signals.task_moved)
+def close_dead_task(*, now: datetime, task_id: int, **_: Any) -> None:
+    """Closes the alert with the last dead task that it is about. A task that is retried leaves it open."""
+    task = ScrapeTask.objects.select_related("ref", "source").get(pk=task_id)
+    match_id = task.ref.match_id if task.ref else None
+    same = Q(ref__match=match_id) if match_id else Q(ref=None, source=task.source, job=task.job_id)
+    if task.state == TaskState.DISCARDED and not ScrapeTask.objects.filter(same, state=TaskState.DEAD).exists():
+        close_alert(alert_keys.dead_task(match_id=match_id, source_key=task.source.key, job_id=task.job_id), now)
 
 
 @receives(signals.breaker_opened)

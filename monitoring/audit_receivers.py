@@ -15,7 +15,7 @@ from monitoring.models import AuditEntry, AuditOutcome
 from monitoring.signal_receivers import json_safe, match_name, receives
 from scraping import signals
 from scraping.browser.health import LaunchCause
-from scraping.models import Breaker, CommandKind, Importance, ScrapeTask
+from scraping.models import Breaker, CommandKind, Importance, ScrapeTask, TaskState
 from scraping.policies.ladder import RUNGS, Rung
 from victoryline.lib.operators import UNNAMED_OPERATOR
 from victoryline.lib.times import as_utc_iso
@@ -40,6 +40,7 @@ AUDITED: tuple[tuple[Signal, str, dict[str, Any]], ...] = (
     (key_rotated, "key_rotated", KEY_DEFAULTS),
     (key_revoked, "key_revoked", KEY_DEFAULTS),
 )
+MOVES = {TaskState.DISCARDED.value: "discard", TaskState.CANCELLED.value: "cancel"}
 # Changes of a breaker by the system: the action, and the reason that applies where the signal has none.
 BREAKER_CHANGES = (
     (signals.breaker_opened, "breaker_open", "too many failures"),
@@ -149,14 +150,14 @@ def record_resolved_errors(*, count: int, **values: Any) -> None:
     _record("errors_resolved", reason=REQUESTED, target=errors, **values)
 
 
-@receives(signals.task_retried)
-def record_retry(*, now: datetime, task_id: int, actor: str, **_: Any) -> None:
+@receives(signals.task_moved)
+def record_moved_task(*, now: datetime, task_id: int, to: str, actor: str, reason: str, **_: Any) -> None:
     about = ScrapeTask.objects.filter(pk=task_id).values_list("ref__match_id", "attempt").first()
     match_id, attempt = about or (None, 0)
     audit.record(
         actor=actor,
-        action_type=audit.RETRY,
-        trigger_condition=REQUESTED,
+        action_type=MOVES.get(to, audit.RETRY),
+        trigger_condition=reason,
         target=f"task {task_id}",
         match_id=match_id,
         before={"attempt": attempt},

@@ -49,8 +49,8 @@ silence_over = Signal()
 
 # A task ended as DEAD: task_id, match_id, error_class, error_type, reason.
 task_died = Signal()
-# A person retried a task: task_id, actor.
-task_retried = Signal()
+# A person retried, discarded or cancelled a task, or its work was done since: task_id, to, actor, reason.
+task_moved = Signal()
 # An action on many rows began or ended: event, target, operation_id, applied, refused, reason, actor.
 operation_changed = Signal()
 # A person marked errors as resolved: count, actor.

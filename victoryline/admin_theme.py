@@ -46,6 +46,7 @@ UNFOLD: dict[str, Any] = {
         {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("victoryline/mark.svg")},
     ],
     "STYLES": [lambda _: static("victoryline/console.css")],
+    "SCRIPTS": [lambda _: static("victoryline/console.js")],
     "COLORS": {"primary": GREEN},
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,

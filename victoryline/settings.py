@@ -259,6 +259,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.recover.restart_scrapers", 5.0),
     ("scraping.scheduler.upkeep.close_finished_jobs", 1.0),
     ("scraping.jobs.operations.work_off", 0.0),
+    ("scraping.jobs.lifecycle.discard_superseded", 2.0),
     ("scraping.scheduler.other_tasks.open_lineup_tasks", 5.0),
     ("scraping.matches.endings.settle_ended_matches", 2.0),
     ("scraping.scheduler.upkeep.write_match_logs", 5.0),

@@ -1,4 +1,4 @@
-"""Admin of the journal: read-only, except that failed and dead tasks can be retried.
+"""Admin of the journal: read-only, except that tasks can be retried, discarded and cancelled.
 
 The page of a task says what happened and what to do next, with its error group and evidence.
 """
@@ -20,7 +20,7 @@ from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.journal import RetryOutcome, TaskSelection
 from scraping.models import ErrorGroup, Evidence, EvidenceKind, ScrapeError, ScrapeTask, TaskState, TaskTransition
 from scraping.payloads import Resource
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, column
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, ReasonForm, column
 from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall, Run
 
 WHEN = "%d %b %Y %H:%M:%S UTC"
@@ -65,12 +65,14 @@ def what_happened(task: ScrapeTask) -> str:
 
 
 def what_next(task: ScrapeTask) -> str:
-    if task.state in (TaskState.SUCCESS, TaskState.SKIPPED, TaskState.CANCELLED):
+    if task.state in (TaskState.SUCCESS, TaskState.SKIPPED, TaskState.CANCELLED, TaskState.DISCARDED):
         return "Nothing: the task has ended. Errors on the way are listed below."
     if task.state not in (TaskState.DEAD, TaskState.FAILED):
         return "Nothing: the task is retried automatically."
     advice = ERROR_RULES[ErrorClass(task.error_class)].advice if task.error_class else "Check the reason above."
-    return f"{advice} Then press Retry: the task is due at once, with all of its attempts."
+    return (
+        f"{advice} Then press Retry: the task is due at once, with all of its attempts. Discard it if nobody needs it."
+    )
 
 
 def _evidence_of(task: ScrapeTask) -> list[Evidence]:
@@ -123,8 +125,17 @@ def _files(task: ScrapeTask) -> SafeString:
     return format_html("{}{}", links(rows), pictures[0] if pictures else "")
 
 
-def _retry(ids: Sequence[int], call: OperatorCall) -> OperationResult:
-    return _result([journal.retry(task_ids=list(ids), actor=call.actor, now=call.now)])
+def _each(change: Callable[..., RetryOutcome]) -> Run:
+    """Returns a `run` that applies a function of the journal to tasks."""
+
+    def run(ids: Sequence[int], call: OperatorCall) -> OperationResult:
+        return _result([change(task_ids=list(ids), actor=call.actor, reason=call.reason, now=call.now)])
+
+    return run
+
+
+def _is_dead(task: ScrapeTask) -> bool:
+    return task.state in (TaskState.DEAD, TaskState.FAILED)
 
 
 def retry_selections(which: Callable[[int], TaskSelection]) -> Run:
@@ -178,7 +189,29 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
             applied="Retried",
             explanation="The task is due at once, with all of its attempts. Only failed and dead tasks can be retried.",
             icon="refresh",
-            run=_retry,
+            is_offered=_is_dead,
+            run=_each(journal.retry),
+        ),
+        OperatorAction(
+            name="discard",
+            label="Discard",
+            applied="Discarded",
+            explanation="A failed or dead task that is not needed any more: it leaves the dead letters, its errors are "
+            "resolved and its alert closes. The match is polled as before.",
+            icon="delete_sweep",
+            form=ReasonForm,
+            is_offered=_is_dead,
+            run=_each(journal.discard),
+        ),
+        OperatorAction(
+            name="cancel",
+            label="Cancel",
+            applied="Cancelled",
+            explanation="A waiting task is not executed. A watched match gets a new one with its next poll.",
+            icon="cancel",
+            form=ReasonForm,
+            is_offered=lambda task: task.state == TaskState.PENDING,
+            run=_each(journal.cancel),
         ),
     )
     inlines = (TransitionInline, ErrorInline)

@@ -23,6 +23,7 @@ from scraping.models import (
     ScrapeJob,
     ScrapeTask,
     Source,
+    TaskState,
 )
 from scraping.payloads import DiscoveredMatch, Payload, Resource
 from victoryline.lib.crash import crash_point
@@ -124,6 +125,14 @@ def reopen(task_ids: Iterable[int]) -> int:
     jobs = Q(items__task_id__in=ids) | Q(tasks__in=ids, tasks__resource=Resource.ROUND)
     found = ScrapeJob.objects.filter(jobs, finished_at__isnull=False).values_list("pk", flat=True) if ids else ()
     return ScrapeJob.objects.filter(pk__in=list(found)).update(finished_at=None) if found else 0
+
+
+def discard_superseded(now: datetime) -> int:
+    """Scheduler step: ends dead letters whose work was done since; the match of a job is there then."""
+    with transaction.atomic():
+        ids = journal.discard_superseded(now=now)
+        JobItem.objects.filter(task__in=ids).update(task=None, outcome=TaskState.SUCCESS)
+    return len(ids)
 
 
 def retry_failed(which: TaskSelection, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:

@@ -35,4 +35,13 @@ from scraping.journal.open import (
     open_tasks,
     record_past_read,
 )
-from scraping.journal.retries import RetryOutcome, TaskSelection, retry, retry_matching
+from scraping.journal.retries import (
+    RetryOutcome,
+    TaskSelection,
+    cancel,
+    discard,
+    discard_superseded,
+    failed,
+    retry,
+    retry_matching,
+)

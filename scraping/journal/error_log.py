@@ -200,6 +200,10 @@ def resolve_by_hand(error_ids: Collection[int], *, actor: str, now: datetime) ->
     return resolved
 
 
+def resolve_discarded(task_ids: Collection[int], *, now: datetime) -> int:
+    return _close(ScrapeError.objects.filter(task__in=task_ids, resolved=False), MANUAL, now)
+
+
 def _resolve(errors: QuerySet[ScrapeError], now: datetime, ref: MatchRef | None = None) -> int:
     """Closes errors after a success. The method: a person's retry, else a fresh scraper, else a breaker, else ours."""
     rows = list(errors.values_list("pk", "timestamp", "task_id", "scraper_id"))

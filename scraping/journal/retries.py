@@ -1,36 +1,46 @@
-"""Retries of failed and dead tasks at the request of a person: single tasks, or all that a selection matches.
+"""Retries and endings of tasks at the request of a person: single tasks, or all that a selection matches.
 
 Guards against a request that starts work twice: a task is reopened from FAILED or DEAD only, never beside an open
-one, and not where its work was done since.
+one, and not where its work was done since. A dead letter whose work was done since is discarded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from scraping.errors import ErrorClass
-from scraping.journal.finish import write_transitions
+from scraping.journal import error_log
+from scraping.journal.finish import REASON_LENGTH, SCHEDULER, write_transitions
 from scraping.models import OPEN_STATES, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.signals import task_retried
+from scraping.signals import task_moved
 from victoryline.lib.crash import crash_point
 
 RETRIABLE = (TaskState.FAILED, TaskState.DEAD)
+MOVES = {  # where a person may move a task: from which states, and the verb
+    TaskState.PENDING: (RETRIABLE, "retried"),
+    TaskState.DISCARDED: (RETRIABLE, "discarded"),
+    TaskState.CANCELLED: ((TaskState.PENDING,), "cancelled"),
+}
 AT_ONCE = 500
+EXAMINED_AT_ONCE = 2000
 OPEN_ALREADY = "another task for the same match is open already, so there is nothing to retry"
 SUPERSEDED = "a later task for the same has ended since; retry that one if it failed too"
+DONE_SINCE = "a later task has done the same since"
 READ_SINCE = "the match has been read since, so there is nothing to retry"
+
+_examined = 0  # the dead letter that was examined last
 
 
 @dataclass(frozen=True)
 class RetryOutcome:
-    """`has_more`: there were more than are retried at once; the same call again goes on with them."""
+    """`retried`: or discarded, or cancelled. `has_more`: there are more than one call changes; call again."""
 
     retried: list[int]
     refused: dict[int, str]
@@ -50,17 +60,40 @@ class TaskSelection:
         return self != TaskSelection()
 
 
-def retry(*, task_ids: Iterable[int], actor: str, now: datetime) -> RetryOutcome:
+def retry(*, task_ids: Iterable[int], actor: str, now: datetime, reason: str = "") -> RetryOutcome:
     """Retries failed or dead tasks. Never opens a second task for the same ref and resource."""
-    outcome = RetryOutcome([], {})
-    for task in ScrapeTask.objects.filter(pk__in=list(task_ids)).order_by("-pk"):
-        refusal = _reopen(task, actor=actor, now=now)
-        if refusal:
-            outcome.refused[task.pk] = refusal
-        else:
-            outcome.retried.append(task.pk)
-            task_retried.send_robust(sender=ScrapeTask, task_id=task.pk, actor=actor)
+    fresh = {"hinted_at": None, "finished_at": None, "worker_id": "", "attempt": 0, "charged_attempts": 0, "rescues": 0}
+    reason = reason or "retried by hand"
+    return _change(task_ids, TaskState.PENDING, actor=actor, reason=reason, now=now, run_at=now, **fresh)
+
+
+def discard(*, task_ids: Collection[int], actor: str, reason: str, now: datetime) -> RetryOutcome:
+    """Ends failed and dead tasks that nobody needs any more, and resolves their errors."""
+    outcome = _change(task_ids, TaskState.DISCARDED, actor=actor, reason=reason, now=now, finished_at=now)
+    error_log.resolve_discarded(outcome.retried, now=now)
     return outcome
+
+
+def cancel(*, task_ids: Iterable[int], actor: str, reason: str, now: datetime) -> RetryOutcome:
+    """Ends tasks that no worker has taken yet."""
+    return _change(task_ids, TaskState.CANCELLED, actor=actor, reason=reason, now=now, finished_at=now)
+
+
+def discard_superseded(*, now: datetime) -> list[int]:
+    """Discards dead letters whose work was done since; returns their ids. Examines a part of them at a time."""
+    global _examined  # noqa: PLW0603 - a scheduler is one process; a new one begins with the oldest
+    dead = ScrapeTask.objects.filter(state__in=RETRIABLE, pk__gt=_examined).order_by("pk")
+    ids = list(dead.values_list("pk", flat=True)[:EXAMINED_AT_ONCE])
+    _examined = ids[-1] if len(ids) == EXAMINED_AT_ONCE else 0
+    later = ScrapeTask.objects.filter(pk__gt=OuterRef("pk"), state=TaskState.SUCCESS, resource=OuterRef("resource"))
+    was_done = (
+        Q(resource=Resource.SCORECARD, ref__captured_at__gt=F("finished_at"))
+        | Q(resource=Resource.DISCOVERY, ref=None, source__last_discovery_at__gt=F("finished_at"))
+        | Exists(later.filter(ref=OuterRef("ref")))
+        | Exists(later.filter(ref=None, job=OuterRef("job")))
+    )
+    done = list(ScrapeTask.objects.filter(was_done, pk__in=ids).values_list("pk", flat=True)) if ids else []
+    return discard(task_ids=done, actor=SCHEDULER, reason=DONE_SINCE, now=now).retried if done else []
 
 
 def retry_matching(which: TaskSelection, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
@@ -112,27 +145,35 @@ def _not_needed(tasks: Sequence[ScrapeTask]) -> dict[int, str]:
     return refused
 
 
-def _reopen(task: ScrapeTask, *, actor: str, now: datetime) -> str:
-    """Reopens one task; returns why not, or an empty string."""
-    if task.state not in RETRIABLE:
-        return f"it is {task.state}; only FAILED and DEAD tasks can be retried"
+def _change(
+    task_ids: Iterable[int], to: TaskState, *, actor: str, reason: str, now: datetime, **columns: Any
+) -> RetryOutcome:
+    """Moves tasks at the request of a person, the newest first, and collects the refusals."""
+    outcome = RetryOutcome([], {})
+    for task in ScrapeTask.objects.filter(pk__in=list(task_ids)).order_by("-pk"):
+        refusal = _move(task, to, actor=actor, reason=reason, now=now, **columns)
+        if refusal:
+            outcome.refused[task.pk] = refusal
+        else:
+            outcome.retried.append(task.pk)
+    return outcome
+
+
+def _move(task: ScrapeTask, to: TaskState, *, actor: str, reason: str, now: datetime, **columns: Any) -> str:
+    """Moves one task; returns why not, or an empty string."""
+    before, verb = MOVES[to]
+    if task.state not in before:
+        return f"it is {task.state}; only {' and '.join(before)} tasks can be {verb}"
+    if to == TaskState.CANCELLED:  # a discarded one keeps the reason of its failure
+        columns["reason"] = reason[:REASON_LENGTH]
     try:
         with transaction.atomic():
-            reopened = ScrapeTask.objects.filter(pk=task.pk, state=task.state).update(
-                state=TaskState.PENDING,
-                run_at=now,
-                hinted_at=None,
-                finished_at=None,
-                worker_id="",
-                attempt=0,
-                charged_attempts=0,
-                rescues=0,
-            )
-            if not reopened:
+            if not ScrapeTask.objects.filter(pk=task.pk, state=task.state).update(state=to, **columns):
                 return "it was changed by another process at the same moment"
             crash_point("retry.reopened")
-            history: dict[str, Any] = {"attempt": task.attempt, "actor": actor, "reason": "retried by hand"}
-            write_transitions(task.pk, (task.state, TaskState.PENDING), now=now, **history)
+            history: dict[str, Any] = {"attempt": task.attempt, "actor": actor, "reason": reason}
+            write_transitions(task.pk, (task.state, to), now=now, **history)
     except IntegrityError:
         return OPEN_ALREADY
+    task_moved.send_robust(sender=ScrapeTask, task_id=task.pk, to=to, actor=actor, reason=reason)
     return ""

@@ -43,6 +43,7 @@ STANDINGS = {
     TaskState.DEAD: Standing.DEAD,
     TaskState.SKIPPED: Standing.GIVEN_UP,
     TaskState.CANCELLED: Standing.GIVEN_UP,
+    TaskState.DISCARDED: Standing.GIVEN_UP,
 }
 
 

@@ -24,6 +24,7 @@ class TaskState(models.TextChoices):
     DEAD = "DEAD"
     SKIPPED = "SKIPPED"
     CANCELLED = "CANCELLED"
+    DISCARDED = "DISCARDED"  # a dead letter that was ended, by a person or because its work was done since
 
 
 OPEN_STATES = (TaskState.PENDING, TaskState.EXECUTING)

@@ -74,6 +74,7 @@ def often() -> tuple[Rule, ...]:
         _tasks(TaskState.SUCCESS, hours=1),
         _tasks(TaskState.SKIPPED, days=7),  # nothing can be learned later from these, nor from cancelled ones
         _tasks(TaskState.CANCELLED, days=7),
+        _tasks(TaskState.DISCARDED, days=7),
         _tasks(TaskState.FAILED, days=errors),
         _tasks(TaskState.DEAD, days=errors),
         aged(

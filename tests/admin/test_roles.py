@@ -87,6 +87,8 @@ DIALOGS = {
     "scraping_breaker_reset_one": OPERATOR,
     "scraping_breaker_probe_one": OPERATOR,
     "scraping_scrapetask_retry_one": OPERATOR,
+    "scraping_scrapetask_discard_one": OPERATOR,
+    "scraping_scrapetask_cancel_one": OPERATOR,
     "scraping_errorgroup_retry_one": OPERATOR,
     "scraping_scrapeerror_resolve_one": OPERATOR,
     "scraping_scrapejob_start_round": OPERATOR,
