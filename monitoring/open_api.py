@@ -79,7 +79,8 @@ def add_open_pages(result: Schema, generator: Any, request: Any, public: bool) -
         "/metrics": _page(
             "metrics",
             "Read the metrics",
-            "Prometheus' text format. For the networks of METRICS_ALLOWED_NETWORKS, elsewhere with the bearer token "
+            "Prometheus' text format: the figures of the whole system, and the process's own; with ?scope=process only "
+            "these. For the networks of METRICS_ALLOWED_NETWORKS, elsewhere with the bearer token "
             "METRICS_TOKEN. Limited by address. 404 if ENABLE_PROMETHEUS_METRICS is false.",
             {
                 200: (TEXT, PLAIN, "The metrics"),

@@ -113,7 +113,8 @@ def prometheus(request: HttpRequest) -> HttpResponse:
         raise Http404
     if refusal := access.refuse_metrics(request):
         return refusal
-    return HttpResponse(exposition.published.get().body, content_type=CONTENT_TYPE_LATEST)
+    document = exposition.published if request.GET.get("scope") == "process" else exposition.whole
+    return HttpResponse(document.get().body, content_type=CONTENT_TYPE_LATEST)
 
 
 @open_page

@@ -1,14 +1,17 @@
 """Serves metrics from memory: every process its own, and the leading scheduler those of the whole system too.
 
 Guards sums against figures that several processes export: what is read from the database has one exporter, and anything
-else is counted by the process that did it. Guards the database and the API against scrapes: the page is rendered by the
-publisher's thread while it is asked for (`health.publisher`), and a scrape reads the bytes.
+else is counted by the process that did it. For people, and for installations that scrape only the web, a web process
+also has a page with everything; Prometheus is configured to read the page of the process (`?scope=process`). Guards the
+database and the API against scrapes: the page is rendered by the publisher's thread while it is asked for
+(`health.publisher`), and a scrape reads the bytes.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET, AF_INET6
@@ -31,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 2.0
 MAX_AGE_SECONDS = 4.9  # NFR-016
+ENGINE_SECONDS = 1.0
+HEADER_LINES = 2  # of a metric: # HELP and # TYPE
+OF_THE_SYSTEM, OF_OURS = b"\nscraper_grade{", b"\nvictoryline_database_up "
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the counters' lines, and read by no rule
 
 
@@ -80,9 +86,48 @@ class MetricsPage:
         body = (system + generate_latest(REGISTRY)).replace(b".0\n", b"\n")  # shorter, and the same numbers
         return Published(body, 200, evaluation.now)
 
+    def build_whole(self, evaluation: Evaluation) -> Published:
+        """The page of this process, with that of the embedded engine or else the figures of the whole system."""
+        own = generate_latest(REGISTRY)
+        engine = _engine_page(settings.CONFIG)
+        system = b"" if OF_THE_SYSTEM in engine else generate_latest(SystemFigures(evaluation))
+        return Published(_joined(own, engine + system).replace(b".0\n", b"\n"), 200, evaluation.now)
+
+
+def _engine_page(config: Config) -> bytes:
+    """Returns the page of the engine of an embedded system; nothing elsewhere, or while the engine is away."""
+    if config.database_url:
+        return b""
+    host = f"[{config.metrics_bind}]" if ":" in config.metrics_bind else config.metrics_bind
+    request = urllib.request.Request(f"http://{host}:{config.prometheus_port}/metrics")
+    if config.metrics_token:
+        request.add_header("Authorization", f"Bearer {config.metrics_token}")
+    try:
+        with urllib.request.urlopen(request, timeout=ENGINE_SECONDS) as answer:  # noqa: S310 - the same
+            body: bytes = answer.read()
+    except OSError:  # also an HTTP error
+        return b""
+    return body if OF_OURS in body else b""  # else another program has the port
+
+
+def _joined(own: bytes, other: bytes) -> bytes:
+    """Joins two pages. A metric that both processes have, such as their memory, is that of `own`."""
+    families = {family.split(b" ", 1)[0]: family for family in _families(other)}
+    families |= {
+        name: family
+        for family in _families(own)
+        if (name := family.split(b" ", 1)[0]) not in families or family.count(b"\n") > HEADER_LINES
+    }
+    return b"".join(b"# HELP " + family for family in families.values())
+
+
+def _families(page: bytes) -> list[bytes]:
+    return [family.removesuffix(b"\n") + b"\n" for family in (b"\n" + page).split(b"\n# HELP ")[1:]]
+
 
 page = MetricsPage()
 published = PublishedDocument("", page.build, fresh_seconds=FRESH_SECONDS, max_age_seconds=MAX_AGE_SECONDS)
+whole = PublishedDocument("", page.build_whole, fresh_seconds=FRESH_SECONDS, max_age_seconds=MAX_AGE_SECONDS)
 
 
 class MetricsServer(ThreadingHTTPServer):

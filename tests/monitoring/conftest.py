@@ -17,6 +17,7 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     _forget()
     monkeypatch.setattr(grade_changes, "_memory", None)
     monkeypatch.setattr(exposition.page, "is_leading", lambda: True)
+    monkeypatch.setattr(exposition, "_engine_page", lambda config: b"")  # none runs; the port may be another program's
     yield
     _forget()
 
@@ -25,6 +26,7 @@ def _forget() -> None:
     views.published_health.forget()
     views.published_status.forget()
     exposition.published.forget()
+    exposition.whole.forget()
     last_hour.cache.clear()
     documents.last_evaluations.clear()
     availability.database.forget()

@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import Client
 from django.utils import timezone
+from prometheus_client import CollectorRegistry, Counter, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -19,7 +20,9 @@ from monitoring.metrics.families import families
 from scraping.models import TaskState
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 from tests.patience import stretched
+from tests.servers import free_port
 
+ENGINE_PAGE = exposition._engine_page  # before a fixture hides it
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -67,6 +70,48 @@ class TestOfTheSystem:
             make_error(make_watched()[0])
         with django_assert_max_num_queries(36):
             list(families(Evaluation(timezone.now())))
+
+
+@pytest.mark.django_db(transaction=True)
+class TestOfTheWeb:
+    """The web's page has everything; with ?scope=process only what no other process exports."""
+
+    def test_have_the_page_of_the_embedded_engine_each_metric_once(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        port = free_port()
+        config = django_settings.CONFIG.model_copy(update={"prometheus_port": port, "database_url": ""})
+        monkeypatch.setattr(exposition, "_engine_page", lambda _: ENGINE_PAGE(config))
+        assert exposition.start_server(config)
+        make_watched(age=3)
+        text = client.get("/metrics").content.decode()
+        names = [line.split()[2] for line in text.splitlines() if line.startswith("# HELP")]
+        assert len(names) == len(set(names))
+        samples = read(client)
+        assert samples["scraper_live_matches", ()] == 1
+        assert len([key for key in samples if key[0] == "process_resident_memory_bytes"]) == 1
+
+    def test_of_the_process_have_no_figures_of_the_system(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(exposition.page, "is_leading", lambda: False)
+        own, whole = (client.get(f"/metrics{query}").content for query in ("?scope=process", ""))
+        assert b"\ndjango_http_" in own
+        assert exposition.OF_THE_SYSTEM not in own
+        assert exposition.OF_THE_SYSTEM in whole
+
+    def test_are_its_own_while_the_engine_is_away_or_its_port_is_another_program_s(self) -> None:
+        foreign = CollectorRegistry()
+        Counter("foreign", "Of another program.", registry=foreign)
+        server, thread = start_http_server(0, "127.0.0.1", registry=foreign)
+        config = django_settings.CONFIG.model_copy(update={"database_url": "", "prometheus_port": server.server_port})
+        try:
+            assert ENGINE_PAGE(config) == b""
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+        assert ENGINE_PAGE(config) == b""
 
 
 @pytest.mark.requirement("FR-015")
