@@ -6,6 +6,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -61,6 +62,25 @@ def _forget_access_records() -> None:
     from apiauth.access_log import writer
 
     writer._waiting.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files() -> Iterator[None]:
+    """Finds the static files once: each test client builds the middleware anew, which would search all folders."""
+    from whitenoise.middleware import WhiteNoiseMiddleware
+
+    found: dict[str, Any] = {}
+    search = WhiteNoiseMiddleware.add_files_from_finders
+
+    def add(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            search(middleware)
+            found.update(middleware.files)
+        middleware.files = found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add)
+        yield
 
 
 @pytest.fixture(autouse=True)
