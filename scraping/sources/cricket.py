@@ -113,7 +113,7 @@ def result_in(sentence: str, *, is_tie_final: bool = True) -> str:
 
 def toss_in(sentence: str, teams: Iterable[Team] = ()) -> Toss | None:
     """Returns the toss that a sentence reports, with the full name of its winner if `teams` has it."""
-    found = _TOSS_WON.match(sentence)
+    found = _TOSS_WON.match(sentence[:200])  # the names in it are short
     if found is None:
         return None
     decision = (found["chose"] or found["opted"] or "").lower()

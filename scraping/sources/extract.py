@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from cssselect import HTMLTranslator
-from parsel import Selector
 
 from scraping.errors import LayoutChanged, SchemaBreak
-from scraping.sources import parsing
+from scraping.sources import markup, parsing
 from scraping.sources.layout import Layout, query_of
 
 MAX_ROWS = 2000
@@ -47,7 +46,7 @@ def plan_of(layout: Layout) -> dict[str, Any]:
 
 def from_html(html: str, layout: Layout) -> dict[str, Any]:
     """Returns the same values as the script, from a page's text."""
-    root, plan = Selector(text=html or "<html></html>", type="html").root, plan_of(layout)
+    root, plan = markup.tree_of(html).root, plan_of(layout)
     return {
         "fields": {
             name: _first(_values(root, query, is_page=True) for query in queries)
@@ -87,7 +86,7 @@ def _values(root: Any, query: Mapping[str, Any], *, is_page: bool) -> list[str]:
     if name := query["attribute"]:
         found = [node.get(name) for node in nodes if node.get(name) is not None]
     else:
-        found = [node if isinstance(node, str) else node.xpath("string(.)") for node in nodes]
+        found = [node if isinstance(node, str) else markup.text_of(node) for node in nodes]
     return [_SPACE.sub(" ", text).strip(" ") for text in found]
 
 

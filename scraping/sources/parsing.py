@@ -33,15 +33,12 @@ from scraping.errors import (
 )
 from scraping.payloads import BrokenPart, DiscoveredMatch, Innings, Parsed, UnrecognizedValue
 from scraping.readings import Document, Reading
-from scraping.sources import broken_parts
+from scraping.sources import broken_parts, markup
 from scraping.sources.broken_parts import NeededPartError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^<>]*>")
 _SPACE = re.compile(r"\s+")
-_NEXT_DATA = re.compile(
-    r"""<script\b[^>]*\bid=["']?__NEXT_DATA__(?=["'\s>])[^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE
-)
 EVIDENCE_CHARACTERS = 20_000
 _EARLIEST, _LATEST = 0, 253_402_300_799  # 1970 to 9999, in seconds
 
@@ -237,7 +234,7 @@ def note_unrecognized(path: str, value: object) -> None:
 
 
 _CHALLENGE_TITLE = re.compile(
-    r"<title[^>]*>[^<]*(?:just a moment|attention required|access denied|are you (?:a )?(?:human|robot)|"
+    r"<title[^<>]*>[^<]*(?:just a moment|attention required|access denied|are you (?:a )?(?:human|robot)|"
     r"verify you are human|security check|captcha|request blocked)",
     re.IGNORECASE,
 )
@@ -276,9 +273,9 @@ def layout_changed(message: str, html: str, url: str) -> LayoutChanged:
 
 def next_data(html: str) -> Any:
     """Returns the JSON in the page's <script id="__NEXT_DATA__">; None where it is missing or no JSON."""
-    found = _NEXT_DATA.search(html)
+    found = markup.content_of(html, "script", "__NEXT_DATA__")
     try:
-        return orjson.loads(found[1]) if found else None
+        return orjson.loads(found) if found is not None else None
     except orjson.JSONDecodeError:
         return None
 

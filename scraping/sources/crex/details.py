@@ -11,11 +11,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from parsel import Selector
-
 from scraping.errors import PayloadRejected
 from scraping.payloads import BrokenPart, Team, Toss
-from scraping.sources import broken_parts, cricket, parsing
+from scraping.sources import broken_parts, cricket, markup, parsing
 from scraping.sources.base import Reading
 from scraping.sources.crex import schemas, site, texts
 from scraping.sources.crex.schemas import MAX_TARGET, MatchMeta, ScorecardInnings, readable_innings
@@ -164,5 +162,5 @@ def _toss(state: Mapping[str, Any], live: Mapping[str, Any], html: str, teams: M
     toss = cricket.toss_in(parsing.plain(live.get("comment1")), teams.values())
     if toss is not None:
         return toss
-    shown = Selector(text=html, type="html").css(".toss-wrap p")
+    shown = markup.tree_of(html).css(".toss-wrap p")
     return cricket.toss_in(parsing.plain(shown[0].get()), teams.values()) if shown else None

@@ -15,7 +15,7 @@ from parsel import Selector
 
 from scraping.errors import LayoutChanged, SchemaBreak
 from scraping.payloads import DiscoveredMatch, Sport, Status, Team
-from scraping.sources import parsing
+from scraping.sources import markup, parsing
 from scraping.sources.base import ListPlan, Reading, Request
 from scraping.sources.crex import schemas, site, texts
 from scraping.sources.crex.details import MatchDetails, with_mapping
@@ -91,7 +91,7 @@ def _rows_in(data: Any) -> dict[str, Any] | None:
 def _cards(html: str, page_url: str) -> dict[str, tuple[str, Selector]]:
     """Returns address and card by match key; notes a link to a match that is no address."""
     cards: dict[str, tuple[str, Selector]] = {}
-    root = Selector(text=html or "<html></html>", type="html")
+    root = markup.tree_of(html)
     for selector in (*CARDS, "body"):
         for card in root.css(selector):
             for href in card.css("a::attr(href)").getall():

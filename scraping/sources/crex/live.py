@@ -119,7 +119,8 @@ def _printed_innings(response: EarlyResponse, keys: tuple[str, str]) -> list[Tot
     firsts: list[Total] = []
     seconds: list[Total] = []
     for side, name, score, later in ((SIDES[0], "j", response.j, response.l), (SIDES[1], "k", response.k, response.m)):
-        parts = [part for part in _SECOND_INNINGS.split((score or "").strip()) if part.lower() not in texts.NOT_BATTED]
+        printed = _SECOND_INNINGS.split(parsing.text(score, 200))
+        parts = [part for part in printed if part.lower() not in texts.NOT_BATTED]
         totals = [_required_total(part, side, name) for part in parts]
         third = parsing.text(later, 40)
         if len(totals) == 1 and "/" in third and (more := parse_total(third, side)) is not None:

@@ -12,7 +12,7 @@ from parsel import Selector
 
 from scraping.errors import LayoutChanged
 from scraping.payloads import Innings, LastEvent, MatchState, Sport, Team, Teams, score_of
-from scraping.sources import cricket, parsing
+from scraping.sources import cricket, markup, parsing
 from scraping.sources.base import Document, Reading
 from scraping.sources.crex import texts
 from scraping.sources.crex.live import SIDES
@@ -28,6 +28,7 @@ SERIES = (".s-name", ".snameTag")
 TOSS = (".toss-wrap p",)
 DATES = (".match-date",)
 COMMENTARY = ".cm-b-roundcard"
+MAX_HEADERS = 8
 
 _SCORE = re.compile(r"\d{1,4}[-/]\d{1,2}(?:\s?d(?:ec)?\b)?", re.ASCII)
 _OVERS = re.compile(r"\(\s*(\d{1,3}(?:\.\d)?)(?:\s*ov)?\s*\)", re.ASCII)
@@ -35,7 +36,7 @@ _OVERS = re.compile(r"\(\s*(\d{1,3}(?:\.\d)?)(?:\s*ov)?\s*\)", re.ASCII)
 
 def state_of_page(page: Document, reading: Reading) -> MatchState:
     """Returns the state that the page shows; raises LayoutChanged, with the page as evidence, without two teams."""
-    root = Selector(text=page.text() or "<html></html>", type="html")
+    root = markup.tree_of(page.text())
     sides = _headers(root)
     if not sides:
         raise LayoutChanged(
@@ -74,7 +75,7 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
 def _headers(root: Selector) -> list[tuple[str, Total | None]]:
     """Returns name and total of both sides by the first selector that finds two names; empty without."""
     for selector in HEADERS:
-        sides = [(name, _total(node)) for node in root.css(selector) if (name := _first(node, NAMES))]
+        sides = [(name, _total(node)) for node in root.css(selector)[:MAX_HEADERS] if (name := _first(node, NAMES))]
         if len(sides) >= 2:
             return sides[:2]
     return []

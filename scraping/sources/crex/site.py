@@ -11,7 +11,7 @@ import orjson
 
 from scraping.errors import SchemaBreak
 from scraping.readings import Document
-from scraping.sources import broken_parts
+from scraping.sources import broken_parts, markup
 
 Parsed = TypeVar("Parsed")
 
@@ -56,7 +56,6 @@ def tab_of(url: str, tab: str) -> str:
     return f"{page.rpartition('/')[0]}/{_OLD_TABS[tab]}" if is_old else f"{page}/{tab}"
 
 
-_SCRIPT = re.compile(r"""<script\b[^>]*\bid=["']?app-root-state\b[^>]*>(.*?)</script>""", re.DOTALL | re.IGNORECASE)
 # The ampersand comes last: "&a;q;" is the text "&q;", not a quotation mark.
 _ESCAPES = (("&q;", '"'), ("&s;", "'"), ("&l;", "<"), ("&g;", ">"), ("&a;", "&"))
 
@@ -73,10 +72,9 @@ MATCH_LIST = ("getLiveMatches", "liveMatches2")
 
 def page_state(html: str) -> Mapping[str, Any] | None:
     """Returns the page's `app-root-state`: API responses by URL; None where it is missing or no JSON."""
-    found = _SCRIPT.search(html)
-    if found is None:
+    escaped = markup.content_of(html, "script", "app-root-state")
+    if escaped is None:
         return None
-    escaped = found.group(1)
     for escape, character in _ESCAPES:
         escaped = escaped.replace(escape, character)
     try:

@@ -22,6 +22,7 @@ _SCORE = re.compile(
     r"(?:\(\s*(?P<overs>\d{1,4})(?:\.(?P<balls>\d{1,2}))?\s*(?:ov)?\)?)?\s*(?P<late>d?)(?:ec)?\s*",
     re.ASCII | re.IGNORECASE,
 )
+MAX_SCORE = 60  # characters
 _FLAG_KEY = re.compile(r"/([0-9A-Za-z]{1,8})\.(?:png|svg|webp|jpg)(?:\?|$)")
 NOT_BATTED = frozenset({"", "-", "--", "yet to bat", "did not bat", "dnb"})  # in place of a score
 
@@ -117,7 +118,7 @@ class Total:
 
 def parse_total(score: str, team: Side = "team_a", per_over: int = 6) -> Total | None:
     """`team`: the side at the bat, `per_over`: legal balls, where they matter."""
-    found = _SCORE.fullmatch(score)
+    found = _SCORE.fullmatch(score) if len(score) <= MAX_SCORE else None
     if found is None:
         return None
     overs, balls = found["overs"], found["balls"]

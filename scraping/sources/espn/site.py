@@ -17,7 +17,7 @@ import orjson
 from scraping.errors import Gone, SchemaBreak
 from scraping.payloads import Side, Team
 from scraping.readings import PAGE
-from scraping.sources import parsing
+from scraping.sources import markup, parsing
 from scraping.sources.base import Document, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn.schemas import Contender
 
@@ -27,7 +27,6 @@ SOCCER_EXAMPLE = ".../apis/site/v2/sports/soccer/bra.1/scoreboard?dates=20260502
 SERIE_A = "bra.1"
 _SIDES, NEUTRAL = ("home", "away"), "neutral"
 _EVENT_ID = re.compile(r"[1-9]\d{0,14}", re.ASCII)
-_SHOWN_JSON = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL | re.IGNORECASE)
 ContenderT = TypeVar("ContenderT", bound=Contender)
 
 
@@ -125,9 +124,9 @@ def _shown_in(page: Document) -> Any:
     """Returns the JSON that a browser shows for an address of the API; None where the page shows something else."""
     text = page.text()
     parsing.raise_if_challenge(text, page.url)
-    found = _SHOWN_JSON.search(text)
+    shown = markup.content_of(text, "pre")
     try:
-        data = orjson.loads(unescape(found[1]) if found else text)
+        data = orjson.loads(text if shown is None else unescape(shown))
     except orjson.JSONDecodeError:
         return None
     parsing.raise_if_error_body(data, page.url)
