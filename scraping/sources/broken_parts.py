@@ -9,8 +9,9 @@ end of its path without brackets: "teams" is any field of this name, "linescores
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
@@ -24,6 +25,7 @@ from scraping.payloads import BrokenPart
 MAX_PASSES = 20  # each removes one level around a required field
 MAX_PARTS = 40  # of one reading
 
+_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 T = TypeVar("T")
 Place = tuple[int | str, ...]
 Invalid = tuple[Place, str]  # where, and what is expected there
@@ -65,6 +67,48 @@ def read_without(
             note(path_of((path, *place) if path else place), said, count)
         return valid
     raise NeededPartError([(stated, said) for stated, _, said in first])
+
+
+def with_types(data: Any, error: ValidationError) -> tuple[Any, list[Invalid]]:
+    """Returns a copy in which values of another type that say the same have the expected type: 151 for "151".
+
+    Also returns the place of each, and the types. Scores, ids and flags are text in some responses.
+    """
+    found: dict[Place, Any] = {}
+    for one in error.errors(include_url=False, include_context=False):
+        place = tuple(part for part in _existing(data, one["loc"]) if part is not None)
+        value = _as_type(one["type"], one["input"])
+        if value is not None and reduce(getitem, place, data) is one["input"]:
+            found.setdefault(place, value)
+    types = {place: (type(reduce(getitem, place, data)), type(value)) for place, value in found.items()}
+    stated = [(place, f"{old.__name__} in place of {new.__name__}") for place, (old, new) in types.items()]
+    return (_replaced(data, found) if found else data), stated
+
+
+def _as_type(expected: str, value: Any) -> Any:
+    """Returns the value as the type that an error of pydantic expects, None where it says something else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = str(value).strip()
+    if expected == "bool_type":
+        return {"true": True, "false": False}.get(text.lower())
+    if expected not in ("int_type", "float_type") or not _NUMBER.fullmatch(text):
+        return None
+    number = float(text)
+    return number if expected == "float_type" else int(number) if number.is_integer() else None
+
+
+def _replaced(data: Any, values: Mapping[Place, Any]) -> Any:
+    """Returns a copy with these values in their places."""
+    if () in values:
+        return values[()]
+    below: dict[int | str, dict[Place, Any]] = defaultdict(dict)
+    for (first, *rest), value in values.items():
+        below[first][tuple(rest)] = value
+    copy = dict(data) if isinstance(data, dict) else list(data)
+    for key, inner in below.items():
+        copy[key] = _replaced(copy[key], inner)
+    return copy
 
 
 def _invalid_in(data: Any, error: ValidationError) -> list[tuple[Place, Place, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scraping import event_keys
-from scraping.payloads import Phase, Score, Status
+from scraping.payloads import Phase, Score, Status, Teams
 
 LABELS = {
     "goal": "Goal",
@@ -55,9 +55,12 @@ def clock_text(status: Status, phase: Phase, *, ending: str, minute: str) -> str
     return {Phase.HALFTIME: "HT", Phase.PENALTIES: "PEN"}.get(phase, minute)
 
 
-def result_of(score: Score, winner: str | None) -> str:
-    """Returns a sentence like "Santos won 4-2 on penalties after 1-1"."""
+def result_of(score: Score, winner: str | None, teams: Teams) -> str:
+    """Returns a sentence like "Santos won 4-2 on penalties after 1-1"; without a stated winner the score decides."""
     pairs = [(score.team_a.goals, score.team_b.goals), (score.team_a.penalties, score.team_b.penalties)]
+    leads = [a - b for a, b in pairs if a is not None and b is not None]
+    if winner is None and (lead := next(filter(None, leads), 0)):
+        winner = teams.team_a.name if lead > 0 else teams.team_b.name
     goals, shootout = (sorted((a, b), reverse=True) if a is not None and b is not None else [] for a, b in pairs)
     printed = "-".join(map(str, goals))
     if winner is None:

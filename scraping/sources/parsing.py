@@ -39,6 +39,7 @@ from scraping.sources.broken_parts import NeededPartError
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TAG = re.compile(r"<[^<>]*>")
 _SPACE = re.compile(r"\s+")
+_WRAPPERS = ("props", "appPageProps", "pageProps", "initialProps", "data")  # of what a page or response is about
 EVIDENCE_CHARACTERS = 20_000
 _EARLIEST, _LATEST = 0, 253_402_300_799  # 1970 to 9999, in seconds
 
@@ -143,6 +144,13 @@ def validated(
     if data is None and path:
         raise SchemaBreak(f"{schema}: {path} (field required)", url=url, selector=path)
     validate = _validator(kind).validate_python
+    try:
+        return cast("T", validate(data))
+    except ValidationError as first:
+        error = first
+    data, retyped = broken_parts.with_types(data, error)
+    for place, said in retyped:
+        note_unrecognized(broken_parts.path_of((path, *place) if path else place), said)
     try:
         return cast("T", validate(data))
     except ValidationError as error:
@@ -278,6 +286,17 @@ def next_data(html: str) -> Any:
         return orjson.loads(found) if found is not None else None
     except orjson.JSONDecodeError:
         return None
+
+
+def unwrapped(data: Any, *names: str) -> Mapping[str, Any]:
+    """Returns the outermost object that has an object by one of these names, below any number of wrappers."""
+    level = [mapping(data)]
+    while level:
+        found = next((one for one in level if any(mapping(one.get(name)) for name in names)), None)
+        if found is not None:
+            return found
+        level = [inner for one in level for name in _WRAPPERS if (inner := mapping(one.get(name)))]
+    return {}
 
 
 def raise_if_error_body(data: Any, url: str) -> None:

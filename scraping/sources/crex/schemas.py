@@ -92,7 +92,7 @@ class FeedItem(Response):
 
 class BallItem(FeedItem):
     inning: InningsIndex
-    o: str  # "11.5"
+    o: Annotated[str, BeforeValidator(lambda over: str(over) if isinstance(over, float) else over)]  # "11.5"
     b: str | int  # the code
     s: Any = None  # the score after it
     c1: Any = None
@@ -108,7 +108,7 @@ class WicketItem(FeedItem):
     player: Any = None
     r: int | str | None = None
     b: int | str | None = None
-    manner: str = Field(alias="wicketDesc")
+    manner: Any = Field(default=None, alias="wicketDesc")
     dismissal: int | str | None = None
     wn: int | str | None = None  # which wicket; none for one that does not count
 

@@ -172,7 +172,7 @@ def _listed_match(
     number, series = _own_league({**next(iter(competitions), {}), **event}, league, names)
     if not parsing.is_number(match_id) or not parsing.is_number(number) or not competitions:
         raise SchemaBreak(f"a match of the list has no id, no league or no competition: {match_id!r}", url=url)
-    body = {"date": event.get("date"), **competitions[0]}
+    body = {**event, **{name: value for name, value in competitions[0].items() if value is not None}}
     row = validated(Competition, body, schema=SUMMARY, url=url, needed=SUMMARY_NEEDS)
     has_play = parsing.has_play(summary.innings_of(row))
     status, _ = summary.status_and_phase(row.status, summary.ending_in(row), has_play=has_play)

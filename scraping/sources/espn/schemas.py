@@ -17,6 +17,10 @@ Overs = Annotated[float, Field(ge=0, le=999)]  # in cricket's notation: 14.4
 
 
 def _number_as_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        value = value.get("displayValue")  # a score in some lists
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -55,7 +59,7 @@ class Linescore(Response):
     overs: Overs | None = None
     description: str | None = None  # "all out", "declared"
     score: str | None = None  # "421/5d"
-    target: int | None = None
+    target: Annotated[int, Field(ge=0, le=4000)] | None = None
     falls: list[Fall] | None = Field(default=None, alias="fow")
 
 
@@ -116,7 +120,7 @@ class Summary(Response):
 class RosterEntry(Response):
     starter: bool | str | None = None
     captain: bool | str | None = None
-    player_id: Label = nested("athlete", "id", default=...)
+    player_id: Annotated[Label, Field(min_length=1)] = nested("athlete", "id", default=...)
     name: Annotated[str, Field(min_length=1)] = nested("athlete", "displayName", default=...)
     position_code: str | None = nested("position", "abbreviation")
     position: str | None = nested("position", "name")
@@ -171,7 +175,7 @@ class Play(Response):
     period: int = Field(ge=1, le=99)
     sequence: int | None = None  # innings, over and place in it: 100206 is the sixth delivery of over 3
     type: str = nested("playType", "description", default="")  # run, four, six, wide, no ball, leg bye, out
-    score_value: int = Field(alias="scoreValue")
+    score_value: int = Field(alias="scoreValue", ge=-1000, le=1000)
     short_text: str | None = Field(default=None, alias="shortText")
     text: str | None = None
     batting_team_id: Label | None = nested("team", "id")

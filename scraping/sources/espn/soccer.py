@@ -61,7 +61,7 @@ class EspnSoccerAdapter(Adapter):
         event, series, venue, key_events = _event_in(data, reading.ref.source_event_id, url)
         events = events_of(event, key_events or ())
         has_events = key_events is not None or event.competitions[0].details is not None
-        is_partial = "header" in parsing.mapping(data) and key_events is None  # its details lack most kinds
+        is_partial = "header" in parsing.mapping(data) and not key_events  # its details lack most kinds
         is_whole = has_events and not is_partial and not any(map(is_broken, EVENT_LISTS))
         scoring = [one.detail.get("team") for one in events if one.kind in football.GOALS]
         return self.payload(

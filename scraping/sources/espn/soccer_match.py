@@ -61,7 +61,8 @@ def state_of(
     if stated is None:
         raise SchemaBreak(f"{SOCCER}: events[].status of {event.id[:20]} (missing)")
     status, phase = status_and_phase(stated)
-    has_begun = status in (Status.LIVE, Status.COMPLETED)
+    was_cut_short = status is Status.ABANDONED and any(goals_of(event))  # "0" and "0" may be before the start
+    has_begun = status in (Status.LIVE, Status.COMPLETED) or was_cut_short
     teams = Teams(team_a=team_of(sides["team_a"]), team_b=team_of(sides["team_b"]))
     score = Score(**{side: _side_score(one, stated) for side, one in sides.items()}) if has_begun else Score()
     if stated.is_walkover and score.team_a.goals == score.team_b.goals:
@@ -70,7 +71,7 @@ def state_of(
     if status is Status.COMPLETED:
         winner = next((team_of(one).name for one in sides.values() if is_true(one.winner)), None)
         is_level = stated.is_awarded and score.team_a.goals == score.team_b.goals
-        result = _award_of(stated, winner) if is_level else football.result_of(score, winner)
+        result = _award_of(stated, winner) if is_level else football.result_of(score, winner, teams)
     metadata = {"series": series, "season": str(event.year or "")}
     return MatchState(
         sport=Sport.FOOTBALL,

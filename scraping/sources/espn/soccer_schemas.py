@@ -40,7 +40,7 @@ _CLOCK = re.compile(r"(\d{1,3})'?(?:\s*\+\s*(\d{1,2})'?)?", re.ASCII)
 
 
 class SoccerStatus(Response):
-    stated_name: str = nested("type", "name", default=...)  # STATUS_FULL_TIME
+    stated_name: Annotated[str, BeforeValidator(parsing.text)] = nested("type", "name", default="")  # STATUS_FULL_TIME
     state: str = nested("type", "state", default=...)  # pre, in, post
     completed: bool | None = nested("type", "completed")
     detail: str | None = nested("type", "detail")
@@ -162,7 +162,7 @@ class SoccerSummary(Response):
 
 def status_and_phase(status: SoccerStatus) -> tuple[Status, Phase]:
     """Reads the name of the status; for an unknown one its state, or raises PayloadRejected."""
-    state = status.state
+    state = status.state.lower()
     if status.name in _BY_NAME:
         judged, phase = _BY_NAME[status.name]
         is_delayed = phase is Phase.INTERRUPTED and state == "pre"

@@ -206,7 +206,7 @@ def ending_in(competition: Competition) -> str:
 def status_and_phase(status: MatchStatus, ending: str, *, has_play: bool) -> tuple[Status, Phase]:
     """Returns status and phase; a postponed match has state "post", is not completed and is still upcoming."""
     texts = [parsing.plain(text) for text in (status.description, status.detail, status.name)]
-    state = status.state
+    state = status.state.lower()
     if state not in _BY_STATE:
         note_unrecognized("header.competitions[0].status.type.state", state)
         raise PayloadRejected(f"unknown state {state[:40]!r} of a match")

@@ -23,10 +23,13 @@ class PlayedInnings:
     by_number: Mapping[int, Inning]
     regular: int  # how many are no super overs
 
-    def number_of(self, stated: int) -> int:
-        """Returns the innings of a ball of the commentary: of two with the same number the later one."""
-        numbers = [number for number, one in self.by_number.items() if one.number == stated]
-        return numbers[-1] if numbers else stated
+    def number_of(self, ball: Ball) -> int:
+        """Returns the innings of a ball of the commentary: of two with the same number the later one.
+
+        A super over has one over.
+        """
+        numbers = [number for number, one in self.by_number.items() if one.number == ball.inning]
+        return numbers[0 if ball.over > 1 else -1] if numbers else ball.inning
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def deliveries(played: PlayedInnings, commentary: Commentary) -> list[Delivery]:
             for ball in over.balls or ():
                 found[ball.id] = _placed(ball, number, has_commentary=False)
     for ball in (*(commentary.comments or ()), *(commentary.recent or ())):
-        found[ball.id] = _placed(ball, played.number_of(ball.inning), has_commentary=True)
+        found[ball.id] = _placed(ball, played.number_of(ball), has_commentary=True)
     ordered = sorted(found.values(), key=lambda one: (one.innings, one.over, one.ball.id))
     overs = groupby(ordered, key=lambda one: (one.innings, one.over))
     return _counted([one for _, balls in overs for one in _in_order(list(balls))], played.by_number)

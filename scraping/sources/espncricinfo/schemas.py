@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from scraping.sources import parsing
 from scraping.sources.parsing import Response, nested
@@ -82,7 +82,7 @@ class Match(Brief):
 class Person(Response):
     id: Number
     object_id: Number = Field(alias="objectId")
-    long_name: str = Field(alias="longName")
+    long_name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] = Field(alias="longName")
     playing_roles: list[str] | None = Field(default=None, alias="playingRoles")
 
 
@@ -192,7 +192,7 @@ class Inning(Response):
     wickets: Count | None
     overs: Overs | None
     stated_per_over: Count | None = Field(default=None, alias="ballsPerOver")  # 5 in The Hundred
-    target: Count | None = None  # 0 in a first innings
+    target: Annotated[int, Field(ge=0, le=4000)] | None = None  # 0 in a first innings
     batsmen: list[Batsman] | None = Field(default=None, alias="inningBatsmen")
     bowlers: list[Bowler] | None = Field(default=None, alias="inningBowlers")
     over_list: list[Over] | None = Field(default=None, alias="inningOvers")

@@ -50,20 +50,12 @@ def data_of(document: Document | None, url: str) -> Mapping[str, Any]:
     value = parsing.next_data(html)
     if value is None:
         parsing.raise_if_challenge(html, url)
-    for name in ("props", "appPageProps", "data"):
-        value = parsing.mapping(value).get(name)
-    while isinstance(value, dict) and not _has_part(value) and isinstance(value.get("data"), dict):
-        value = value["data"]  # live pages and lists have a wrapper more than the scorecard
-    if not isinstance(value, dict):
+    data = parsing.unwrapped(value, *_PARTS)
+    if not data:
         evidence = html[: parsing.EVIDENCE_CHARACTERS]
-        message, path = "the page has no __NEXT_DATA__ with props.appPageProps.data", "#__NEXT_DATA__"
+        message, path = "the page has no __NEXT_DATA__ with a match or a content", "#__NEXT_DATA__"
         raise LayoutChanged(message, url=url, evidence=evidence, selector=path)
-    return value
-
-
-def _has_part(data: Mapping[str, Any]) -> bool:
-    """Returns whether an object has the match or the content; beside the wrapper either may be null or empty."""
-    return any(parsing.mapping(data.get(name)) for name in _PARTS)
+    return data
 
 
 def match_of(data: Mapping[str, Any], reading: Reading, *, schema: str) -> schemas.Match:

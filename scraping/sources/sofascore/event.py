@@ -132,17 +132,18 @@ def _result(event: FootballEvent, status: Status, teams: Teams, score: Score) ->
     winner = winner_of(event, teams)
     if unplayed := _WON_WITHOUT_PLAY.get(event.status.code or 0):
         return f"{winner} won {unplayed}" if winner else described
-    return football.result_of(score, winner)
+    return football.result_of(score, winner, teams)
 
 
 def status_by_type(status: BriefStatus) -> tuple[Status, Phase]:
     """Returns status and phase by the status type alone, which all sports share; raises for an unknown one."""
     if not status.type:
         raise SchemaBreak("the event's status has no type")
-    if status.type not in _BY_TYPE:
+    name = status.type.lower()
+    if name not in _BY_TYPE:
         note_unrecognized("event.status.type", status.type)
         raise PayloadRejected(f"unknown status type {status.type[:40]!r}, code {status.code}")
-    judged, phase, codes = _BY_TYPE[status.type]
+    judged, phase, codes = _BY_TYPE[name]
     if status.code not in codes:
         note_unrecognized("event.status.code", f"{status.type} {status.code}")
     return judged, phase

@@ -14,6 +14,7 @@ from scraping.sources.sofascore import schemas, site
 from scraping.sources.sofascore.schemas import BattingLine, BowlingLine, Brief, InningsRow, LineupRow, LineupsResponse
 
 _POSITIONS = frozenset({"G", "D", "M", "F", "B", "BM", "AR", "WK"})  # football, then cricket; WK is presumed
+_SIDES = ("home", "away")
 Values = dict[str, str | int | float | bool | None]
 
 
@@ -35,14 +36,17 @@ def rows_in(reading: Reading, event: Brief) -> tuple[dict[Side, schemas.LineupSi
     document = site.usable(reading.document("lineups"))
     if document is None:
         return {}, False
-    body, needed = parsing.json_object(document), ("confirmed", "home", "away")
-    response = validated(LineupsResponse, body, schema=schemas.LINEUPS, url=document.url, needed=needed)
+    body = parsing.json_object(document)
+    response = validated(LineupsResponse, body, schema=schemas.LINEUPS, url=document.url, needed=_SIDES)
+    if response.home is None and response.away is None:
+        raise SchemaBreak(f"{schemas.LINEUPS}: home, away (field required)", url=document.url, selector="home, away")
     for name, side, team in (("home", response.home, event.homeTeam), ("away", response.away, event.awayTeam)):
-        found = {row.teamId for row in side.players if row.teamId}
+        found = {row.teamId for row in side.players if row.teamId} if side else set()
         if team.id is not None and len(found) == 1 and team.id not in found and team.national is not True:
             message = f"the {name} line-up is of team {found.pop()} and not of {team.id}"
             raise PayloadRejected(message, url=reading.ref.url)
-    return {"team_a": response.home, "team_b": response.away}, response.confirmed
+    stated: dict[Side, schemas.LineupSide | None] = {"team_a": response.home, "team_b": response.away}
+    return {name: side for name, side in stated.items() if side is not None}, response.confirmed is True
 
 
 def lineups_of(reading: Reading, event: Brief) -> tuple[Lineup, ...]:

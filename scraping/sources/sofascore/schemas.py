@@ -22,6 +22,7 @@ T = TypeVar("T")
 Named = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Label = Annotated[str, BeforeValidator(parsing.text)]  # any value as text
 Whole = Annotated[int | None, BeforeValidator(parsing.integer)]
+Runs = Annotated[int, Field(ge=-1000, le=1000)]
 DECLARED = ("inningDeclare", "isInningDeclare", "declared", "isDeclared")  # 1 in the event, true in the innings list
 
 
@@ -120,7 +121,7 @@ class Declarable(Response):
     @classmethod
     def _read_mark(cls, data: Any) -> Any:
         marks = [data.get(name) for name in DECLARED] if isinstance(data, dict) else []
-        is_declared = any(mark is True or parsing.integer(mark) == 1 for mark in marks)
+        is_declared = any(str(mark).strip().lower() in ("true", "1") for mark in marks)
         return {**data, "is_declared": True} if is_declared else data
 
 
@@ -184,12 +185,12 @@ class Delivery(Response):
 
     incidentType: Named
     id: int | None = None
-    inningNumber: int | None = None
-    over: int | None = None
-    ball: int | None = None
+    inningNumber: Annotated[int, Field(ge=0, le=99)] | None = None
+    over: Annotated[int, Field(ge=0, le=999)] | None = None
+    ball: Annotated[int, Field(ge=0, le=99)] | None = None
     number: int | None = None
-    runs: int | None = None
-    totalRuns: int | None = None
+    runs: Runs | None = None
+    totalRuns: Runs | None = None
     score: str | None = None
     wicket: bool | None = None
     bowlDetail: str | None = None
@@ -239,8 +240,8 @@ class LineupRow(Response):
     jerseyNumber: str | int | None = None
     shirtNumber: int | str | None = None
     captain: bool | None = None
-    rating: float | None = nested("statistics", "rating")
-    minutes: int | None = nested("statistics", "minutesPlayed")
+    rating: Annotated[float, Field(ge=0, le=10)] | None = nested("statistics", "rating")
+    minutes: Annotated[int, Field(ge=0, le=200)] | None = nested("statistics", "minutesPlayed")
     goals: int | None = nested("statistics", "goals")
     assists: int | None = nested("statistics", "goalAssist")
 
@@ -251,9 +252,9 @@ class LineupSide(Response):
 
 
 class LineupsResponse(Response):
-    confirmed: bool
-    home: LineupSide
-    away: LineupSide
+    confirmed: bool | None = None
+    home: LineupSide | None = None
+    away: LineupSide | None = None
 
 
 class TournamentRow(Response):

@@ -42,7 +42,8 @@ def event_in(reading: Reading, model: type[EventT], sport: Sport) -> tuple[Event
     try:
         if document is None:
             raise SchemaBreak("the event endpoint gave no response")
-        return _checked(model, parsing.json_object(document).get("event"), reading, sport), ()
+        data = parsing.json_object(document)
+        return _checked(model, parsing.unwrapped(data, "event").get("event"), reading, sport), ()
     except SchemaBreak as broken:
         if page is None:
             raise
@@ -65,9 +66,7 @@ def _checked(model: type[EventT], data: Any, reading: Reading, sport: Sport) -> 
 
 
 def _event_in_page(html: str) -> Mapping[str, Any]:
-    props = parsing.mapping(parsing.mapping(parsing.mapping(parsing.next_data(html)).get("props")).get("pageProps"))
-    holders = (props, parsing.mapping(props.get("initialProps")))
-    return next(filter(None, (parsing.mapping(holder.get("event")) for holder in holders)), {})
+    return parsing.mapping(parsing.unwrapped(parsing.next_data(html), "event").get("event"))
 
 
 def optional(reading: Reading, name: str, kind: type[T], schema: str) -> T | None:

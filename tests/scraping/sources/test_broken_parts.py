@@ -194,7 +194,7 @@ HARD: dict[str, tuple[dict[str, Any], str]] = {
     "a required field of the whole": ({"status": {}}, "x.v1: status.type (field required)"),
     "a required field of the whole, of another type": ({"id": 5}, "x.v1: id (input should be a valid string)"),
     "a needed value of a row": (
-        {"sides": [{"name": "A", "score": "1"}, {"name": "B"}]},
+        {"sides": [{"name": "A", "score": "1-0"}, {"name": "B"}]},
         "x.v1: sides[0].score (input should be a valid integer)",
     ),
     "a row of a needed list": ({"sides": [{"name": "A"}, None]}, "x.v1: sides[1] (input should be a valid dictionary"),

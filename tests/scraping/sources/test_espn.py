@@ -214,8 +214,11 @@ class TestSummary:
     @pytest.mark.parametrize(
         ("spoil", "named"),
         [
-            (lambda c: first_line(c).update(runs="151"), r"linescores\[0\]\.runs \(input should be a valid integer"),
-            (lambda c: first_line(c).update(overs="19.2"), r"linescores\[0\]\.overs \(input should be a valid number"),
+            (lambda c: first_line(c).update(runs="15 1"), r"linescores\[0\]\.runs \(input should be a valid integer"),
+            (
+                lambda c: first_line(c).update(overs="19.2.1"),
+                r"linescores\[0\]\.overs \(input should be a valid number",
+            ),
             (lambda c: first_line(c).update(isBatting=None), r"linescores\[0\]\.isBatting \(input should be"),
             (lambda c: first_line(c).pop("isBatting"), r"linescores: the score of an innings cannot be read"),
             (lambda c: first_line(c).pop("period"), r"linescores: the score of an innings cannot be read"),

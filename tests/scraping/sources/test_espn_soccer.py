@@ -253,7 +253,7 @@ def test_a_match_missing_from_its_days_is_requested_by_id() -> None:
     ("spoil", "path"),
     [
         (lambda event: event["competitions"][0].pop("competitors"), r"events\[\]\.competitions\[0\]\.competitors"),
-        (lambda event: event["status"]["type"].pop("name"), r"status\.type\.name \(field required\)"),
+        (lambda event: event["status"]["type"].pop("state"), r"status\.type\.state \(field required\)"),
         (lambda event: event["competitions"][0]["competitors"][0].update(score="two"), r"score is no number: 'two'"),
         (lambda event: event["competitions"][0]["competitors"][0].update(score={}), r"competitors\[0\]\.score"),
         (lambda event: event["competitions"][0]["competitors"][0].update(score=None), r"score is no number: 'None'"),
