@@ -105,7 +105,7 @@ def _replaced(data: Any, values: Mapping[Place, Any]) -> Any:
     below: dict[int | str, dict[Place, Any]] = defaultdict(dict)
     for (first, *rest), value in values.items():
         below[first][tuple(rest)] = value
-    copy = dict(data) if isinstance(data, dict) else list(data)
+    copy: Any = dict(data) if isinstance(data, dict) else list(data)
     for key, inner in below.items():
         copy[key] = _replaced(copy[key], inner)
     return copy
