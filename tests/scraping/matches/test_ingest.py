@@ -769,9 +769,15 @@ class TestRemovedMatch:
         assert not Scraper.objects.filter(stopped_at=None).exists()
 
     def test_is_polled_as_rarely_as_a_finished_match(self, ref: MatchRef) -> None:
+        read(ref, payload_of(ref, chasing(95)))
         with transaction.atomic():
             late_updates.close_removed(ref.pk, now=later(10))
         assert MatchRef.objects.get().next_poll_at == later(10 + 300)
+
+    def test_is_polled_no_more_where_it_was_never_read(self, ref: MatchRef) -> None:
+        with transaction.atomic():
+            late_updates.close_removed(ref.pk, now=later(10))
+        assert MatchRef.objects.get().next_poll_at is None
         assert match_of(ref).status == Status.ABANDONED  # no reading had its start
 
     def test_a_match_that_is_listed_again_continues(self, ref: MatchRef) -> None:
