@@ -15,7 +15,7 @@ from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Severity
 from monitoring.signal_receivers import json_safe, match_name, receives
 from scraping import signals
-from scraping.models import Breaker, JobKind, ScrapeTask, Source, TaskState
+from scraping.models import Breaker, ErrorGroup, JobKind, ScrapeTask, Source, TaskState
 
 # Signals about a match that raise an alert. The summary is made of the match's name and the values of the signal.
 RAISING: tuple[tuple[Signal, AlertKind, Severity, str], ...] = (
@@ -61,7 +61,10 @@ def raise_dead_task(*, now: datetime, task_id: int, match_id: int | None, reason
     detail = {"task_id": task_id, "match_id": match_id, "reason": reason, **json_safe(more)}
     # A job reports its own failures; live data does not depend on it.
     severity = Severity.CRITICAL if kind in (None, JobKind.WATCH) else Severity.WARNING
-    raise_alert(key, severity, f"A task of {name} is dead: {reason}", detail, now)
+    groups = ErrorGroup.objects.filter(errors__task=task_id, muted_until__gt=now)
+    muted_until = groups.order_by("-errors__pk").values_list("muted_until", flat=True).first()
+    summary = f"A task of {name} is dead: {reason}"
+    raise_alert(key, severity, summary, detail, now, muted_until=muted_until)
 
 
 @receives(signals.task_moved)

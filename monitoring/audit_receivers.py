@@ -138,6 +138,11 @@ def record_takeover(*, problems: str = "", **values: Any) -> None:
     _record("takeover", actor="ingest", outcome=outcome, problems=problems, **values)
 
 
+@receives(signals.group_changed)
+def record_group(*, group: str, action: str, **values: Any) -> None:
+    _record(action, target=group, **values)
+
+
 @receives(signals.operation_changed)
 def record_operation(*, event: str, reason: str = REQUESTED, **values: Any) -> None:
     outcome = AuditOutcome.FAILED if event == "bulk_failed" else AuditOutcome.SUCCESS

@@ -51,6 +51,8 @@ silence_over = Signal()
 task_died = Signal()
 # A person retried, discarded or cancelled a task, or its work was done since: task_id, to, actor, reason.
 task_moved = Signal()
+# A group of errors was resolved, assigned, muted or reopened: group, action, reason, actor.
+group_changed = Signal()
 # An action on many rows began or ended: event, target, operation_id, applied, refused, reason, actor.
 operation_changed = Signal()
 # A person marked errors as resolved: count, actor.

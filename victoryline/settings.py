@@ -201,6 +201,7 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "victoryline.lib.http.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
+VERSION = "0.3.0"
 SPECTACULAR_SETTINGS = {
     "TITLE": "VictoryLine",
     "DESCRIPTION": (
@@ -209,7 +210,7 @@ SPECTACULAR_SETTINGS = {
         "X-Data-Age-Seconds). Send its ETag as If-None-Match with the next request: unchanged data costs no quota. "
         "Every error is a problem document (RFC 9457) with advice on what to do next."
     ),
-    "VERSION": "0.3.0",
+    "VERSION": VERSION,
     "TAGS": [
         {"name": "access", "description": "Tokens, usage and limits."},
         {"name": "matches", "description": "Every sport and source in one shape."},

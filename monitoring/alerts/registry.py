@@ -19,16 +19,27 @@ logger = logging.getLogger(__name__)
 _LEVELS = {Severity.WARNING: logging.WARNING, Severity.CRITICAL: logging.ERROR}
 
 
-def raise_alert(key: str, severity: Severity, summary: str, detail: Mapping[str, Any], now: datetime) -> bool:
-    """Opens an alert and returns True, or updates the open one of the same key and returns False."""
+def raise_alert(
+    key: str,
+    severity: Severity,
+    summary: str,
+    detail: Mapping[str, Any],
+    now: datetime,
+    *,
+    muted_until: datetime | None = None,
+) -> bool:
+    """Opens an alert and returns True, or updates the open one of the same key and returns False.
+
+    A new one is muted as long as the one before it, or until `muted_until`.
+    """
     key = key[:200]
     columns = {"severity": severity, "summary": summary[:300], "detail": dict(detail), "last_seen_at": now}
     if _update_open(key, columns):
         return False
-    muted_until = Alert.objects.filter(key=key).order_by("-pk").values_list("muted_until", flat=True).first()
+    earlier = Alert.objects.filter(key=key).order_by("-pk").values_list("muted_until", flat=True).first()
     try:
         with transaction.atomic():
-            Alert.objects.create(key=key, opened_at=now, muted_until=muted_until, **columns)
+            Alert.objects.create(key=key, opened_at=now, muted_until=muted_until or earlier, **columns)
     except IntegrityError:  # another process opened it meanwhile
         _update_open(key, columns)
         return False

@@ -153,6 +153,7 @@ def _result(found: Iterable[RetryOutcome]) -> OperationResult:
         sum(len(one.retried) for one in outcomes),
         [f"task {pk}: {why}" for one in outcomes for pk, why in one.refused.items()],
         "There are more: repeat the action." if any(one.has_more for one in outcomes) else "",
+        ("task", "tasks"),
     )
 
 

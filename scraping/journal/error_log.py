@@ -13,15 +13,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import F, Max, Q, QuerySet
 
 from scraping.configuration import policies
 from scraping.errors import ERROR_RULES, ErrorClass, ErrorRule, ScrapingError
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, TaskState, TaskTransition
 from scraping.payloads import Resource
-from scraping.signals import errors_resolved, layout_found
+from scraping.signals import errors_resolved, group_changed, layout_found
 from victoryline.lib.redaction import clean, clean_document
 
 EVIDENCE_LENGTH = 20_000
@@ -162,7 +164,29 @@ def _count_in_group(report: ErrorReport) -> int:
             },
         )
         group.update(count=F("count") + 1, last_seen_at=report.now)
-    return group.values_list("pk", flat=True).get()
+    pk, resolved_at, version = group.values_list("pk", "resolved_at", "resolved_in").get()
+    if resolved_at and _parts(settings.VERSION) > _parts(version):
+        why = f"seen again in version {settings.VERSION}"
+        change_group(pk, "group_reopened", reason=why, actor="worker", now=report.now, resolved_at=None, resolved_in="")
+    return pk
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part.isdigit()]
+
+
+def change_group(pk: int, action: str, *, reason: str, actor: str, now: datetime, **columns: Any) -> None:
+    """Writes the decision of an operator about a group: assigned_to, muted_until."""
+    ErrorGroup.objects.filter(pk=pk).update(**columns)
+    group = str(ErrorGroup.objects.get(pk=pk))
+    group_changed.send_robust(sender=ErrorGroup, group=group, action=action, reason=reason, actor=actor, now=now)
+
+
+def resolve_group(pk: int, *, in_version: str = "", actor: str, now: datetime) -> None:
+    """Resolves a group and its open errors until the next error; with a version, until one of a newer version."""
+    why = f"resolved in the release after {in_version}" if in_version else "resolved by hand"
+    change_group(pk, "group_resolved", reason=why, actor=actor, now=now, resolved_at=now, resolved_in=in_version)
+    _close(ScrapeError.objects.filter(group=pk, resolved=False), MANUAL, now)
 
 
 def parse_failures_in_a_row(*, match_id: int, source_id: int, at_most: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 
 from scraping.errors import ErrorClass, ErrorType
@@ -16,6 +17,16 @@ class ErrorGroup(models.Model):
     count = models.PositiveIntegerField(default=0)
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
+    muted_until = models.DateTimeField(
+        null=True, blank=True, help_text="Dead tasks with it send no message until then."
+    )
+    assigned_to = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    resolved_at = models.DateTimeField(null=True, blank=True, help_text="Empty again after a later error.")
+    resolved_in = models.CharField(
+        max_length=20, blank=True, help_text="Only errors of a newer version than this one reopen it; empty: any."
+    )
 
     class Meta:
         indexes = (models.Index(fields=("-last_seen_at",), name="errorgroup_last_seen"),)

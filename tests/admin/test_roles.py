@@ -91,6 +91,11 @@ DIALOGS = {
     "scraping_scrapetask_cancel_one": OPERATOR,
     "scraping_errorgroup_retry_one": OPERATOR,
     "scraping_scrapeerror_resolve_one": OPERATOR,
+    "scraping_errorgroup_resolve_one": OPERATOR,
+    "scraping_errorgroup_resolve_next_one": OPERATOR,
+    "scraping_errorgroup_assign_one": OPERATOR,
+    "scraping_errorgroup_mute_one": OPERATOR,
+    "scraping_errorgroup_unmute_one": OPERATOR,
     "scraping_scrapejob_start_round": OPERATOR,
     "scraping_scrapejob_start_urls": OPERATOR,
     "scraping_scrapejob_retry_one": OPERATOR,
@@ -129,7 +134,7 @@ OTHERS = {
     "login": (ANONYMOUS, 200),  # a redirect for staff
     "logout": (STAFF, 405),
 }
-FILLED = {"_form_submitted": "True", "minutes": "5", "reason": "tried by a test", "importance": ""}
+FILLED = {"_form_submitted": "True", "minutes": "5", "reason": "tried by a test", "importance": "", "user": ""}
 
 
 def patterns() -> Iterator[URLPattern]:

@@ -56,6 +56,7 @@ class OperationResult:
     applied: int
     refusals: Sequence[str] = ()
     note: str = ""  # shown after the number of applied rows
+    noun: tuple[str, str] | None = None  # of what was applied, where it is not the table's
     ids: Sequence[Any] = ()  # of the rows that the action was applied to, for an undo
 
 
@@ -163,7 +164,7 @@ class OperatorActionsMixin:
         if not self.has_operate_permission(request):
             raise PermissionDenied
         result = action.run(ids, OperatorCall(username(request), timezone.now(), values))
-        noun = self.operated_noun[result.applied != 1]
+        noun = (result.noun or self.operated_noun)[result.applied != 1]
         if result.applied or not result.refusals:
             text = f"{action.applied} {result.applied} {noun}. {result.note}".strip()
             messages.success(request, format_html("{}{}", text, self._undo_link(action, result.ids)))
