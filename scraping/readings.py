@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import orjson
 
-from scraping.errors import SchemaBreak
+from scraping.errors import SchemaBreak, ScrapingError
 from scraping.payloads import Integrity
 
 PAGE = "page"  # the name of the document that holds the page's HTML
@@ -250,6 +250,20 @@ class SessionFacts:
     ip_hash: str = ""
 
 
+MAX_REQUESTS = 40  # of an attempt that are kept; a visit shows the page and its endpoints
+
+
+class RequestFacts(NamedTuple):
+    """One request of an attempt and its response; `error`: why there is none."""
+
+    method: str
+    url: str
+    milliseconds: int
+    status: int | None = None
+    size: int = 0
+    error: str = ""
+
+
 @dataclass
 class AttemptFacts:
     """The readings and costs of an attempt so far, for its log line. Sessions and the reader add to it."""
@@ -268,6 +282,7 @@ class AttemptFacts:
     outcome: str = "read"  # in a few words
     scraper_id: UUID | None = None
     is_shown: bool = True  # False: an unchanged poll that the log leaves out
+    requests: list[RequestFacts] = field(default_factory=list)
 
     def add(self, reading: Reading) -> None:
         """Adds what one reading has cost; an attempt may make several."""
@@ -286,6 +301,19 @@ def note_source(key: str) -> None:
     """Records the source that the current attempt reads, for its metrics."""
     if (facts := attempt_facts.get()) is not None:
         facts.source = key
+
+
+def note_request(method: str, url: str, outcome: Document | ScrapingError, seconds: float) -> None:
+    """Keeps a request of the current attempt, for the row of its failure."""
+    facts = attempt_facts.get()
+    if facts is None or len(facts.requests) >= MAX_REQUESTS:
+        return
+    ms = round(seconds * 1000)
+    if isinstance(outcome, Document):
+        facts.requests.append(RequestFacts(method, url, ms, outcome.status, outcome.wire_bytes or len(outcome.body)))
+    else:
+        error = f"{type(outcome).__name__}: {outcome}"
+        facts.requests.append(RequestFacts(method, url, ms, outcome.http_status, error=error))
 
 
 def note_outcome(outcome: str, *, scraper_id: UUID | None = None, is_shown: bool = True) -> None:

@@ -46,7 +46,7 @@ UNFOLD: dict[str, Any] = {
         {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("victoryline/mark.svg")},
     ],
     "STYLES": [lambda _: static("victoryline/console.css")],
-    "SCRIPTS": [lambda _: static("victoryline/console.js")],
+    "SCRIPTS": [lambda _: static("victoryline/console.js"), lambda _: static("victoryline/live.js")],
     "COLORS": {"primary": GREEN},
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
+from monitoring.admin.incident import incident
 from scraping.admin.engine import recycle
 from victoryline.lib.http import error_pages
 from victoryline.lib.http.error_pages import without_slash
@@ -18,6 +19,7 @@ handler500 = "victoryline.lib.http.error_pages.server_error"
 urlpatterns = [
     path("", include("scraping.api.urls")),  # first: most requests go there
     path("admin/recycle", recycle, name="recycle"),
+    path("admin/incident/<str:kind>/<str:name>/", admin.site.admin_view(incident), name="incident"),
     path("admin/", admin.site.urls),
     path("problems", error_pages.problem_page, name="problems"),
     path("problems/<str:code>", error_pages.problem_page, name="problem"),

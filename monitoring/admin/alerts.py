@@ -86,8 +86,9 @@ def _handling(alert: Alert) -> str:
 
 
 def _see_also(alert: Alert) -> SafeString:
-    url = cause_url(alert)
-    return _links([(url, "the page that shows its cause")] if url != _page_of(alert) else [])
+    url, path = cause_url(alert), alert_keys.incident_path(alert)
+    pages = [(path, "what happened: the time line")] if path else []
+    return _links([*pages, (url, "the page that shows its cause")] if url != _page_of(alert) else pages)
 
 
 def _messages_of(alert: Alert) -> SafeString:

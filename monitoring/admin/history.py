@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Avg, Count, Q
+from django.db.models import Avg, Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -208,10 +208,26 @@ class HealthLogAdmin(HistoryAdmin):
     search_fields = ("match_id", "scraper_id")
 
 
+class TaskFilter(admin.SimpleListFilter):
+    """The lines of one task, which its page links to."""
+
+    title, parameter_name = "task", "task"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(self.value() or "", f"task {self.value()}")] if self.value() else []
+
+    def has_output(self) -> bool:
+        return True  # also when it is not used: else its parameter is unknown
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[LogEntry]) -> QuerySet[LogEntry]:
+        value = self.value() or ""
+        return queryset.filter(line__task_id=int(value)) if value.isdecimal() else queryset
+
+
 @admin.register(LogEntry)
 class LogEntryAdmin(HistoryAdmin):
     list_display = ("timestamp", "level", "service", "action", "match_id", "shown_event")
-    list_filter = ("level", "service", "action")
+    list_filter = ("level", "service", "action", TaskFilter)
     search_fields = ("event", "match_id", "action")
     ordering = ("-timestamp",)
     fields = ("timestamp", "level", "service", "action", "match_id", "event", "shown_line")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
+from django.urls import reverse
+
 from monitoring.models import Alert
 from scraping.errors import ERROR_RULES, ErrorClass
 
@@ -191,6 +193,17 @@ PUBLIC_MATCH_TEXTS = {
 
 def kind_of(key: str) -> AlertKind:
     return next((kind for kind in KINDS if key == kind or (kind.endswith(":") and key.startswith(kind))), UNKNOWN)
+
+
+def incident_path(alert: Alert) -> str:
+    """Returns the path of the time line of the alert's match, or of its source; empty for other alerts."""
+    kind, detail = kind_of(alert.key), alert.detail
+    if match_id := detail.get("match_id"):
+        return reverse("incident", args=["match", match_id])
+    if kind == BREAKER and detail.get("source"):
+        return reverse("incident", args=["source", alert.key.removeprefix(kind).removesuffix("_source")])
+    key = detail.get("source") or (alert.key.removeprefix(kind) if kind == DEAD_DISCOVERY else "")
+    return reverse("incident", args=["source", key]) if key else ""
 
 
 def dead_task(*, match_id: int | None, source_key: str, job_id: int | None) -> str:

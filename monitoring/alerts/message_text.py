@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from monitoring.alerts.alert_keys import kind_of
+from monitoring.alerts.alert_keys import incident_path, kind_of
 from monitoring.models import Alert, Severity
 from victoryline.lib.redaction import clean, redact
 from victoryline.lib.times import as_utc_iso
@@ -72,6 +72,8 @@ def _entry(alert: Alert, base_url: str) -> dict[str, Any]:
     }
     if base_url and alert.pk:
         entry["url"] = f"{base_url}/admin/monitoring/alert/{alert.pk}/change/"
+    if base_url and (path := incident_path(alert)):
+        entry["incident_url"] = base_url + path
     return entry
 
 

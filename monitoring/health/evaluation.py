@@ -8,7 +8,7 @@ on the number of scrapers.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
@@ -58,11 +58,15 @@ class ErrorCounts:
 
 @dataclass(frozen=True)
 class Queue:
-    """Pending tasks by priority, the delay of the oldest due one, and executing tasks."""
+    """Pending tasks and the delay of the oldest due one, both by priority, and executing tasks."""
 
     depth: dict[str, int]
-    oldest_age_seconds: float = 0.0
+    ages_seconds: dict[str, float] = field(default_factory=dict)
     executing: int = 0
+
+    @property
+    def oldest_age_seconds(self) -> float:
+        return max(self.ages_seconds.values(), default=0.0)
 
     @property
     def waiting(self) -> int:
@@ -154,14 +158,16 @@ class Evaluation:
 
     @cached_property
     def queue(self) -> Queue:
-        is_waiting = Q(state=TaskState.PENDING)
-        counted = ScrapeTask.objects.filter(state__in=(TaskState.PENDING, TaskState.EXECUTING)).aggregate(
-            executing=Count("pk", filter=Q(state=TaskState.EXECUTING)),
-            oldest=Min("run_at", filter=is_waiting & Q(run_at__lte=self.now)),
-            **{priority.name: Count("pk", filter=is_waiting & Q(priority=priority)) for priority in Priority},
+        """Two reads of partial indexes, whatever the size of the journal."""
+        waiting = ScrapeTask.objects.filter(state=TaskState.PENDING).order_by().values_list("priority")
+        rows = waiting.annotate(number=Count("priority"), oldest=Min("run_at"))
+        found = {priority: (number, (self.now - oldest).total_seconds()) for priority, number, oldest in rows}
+        counted = {each.label.lower(): found.get(each, (0, 0.0)) for each in Priority}
+        return Queue(
+            {name: number for name, (number, _) in counted.items()},
+            {name: max(0.0, age) for name, (_, age) in counted.items()},
+            ScrapeTask.objects.filter(state=TaskState.EXECUTING).count(),
         )
-        age = (self.now - (counted["oldest"] or self.now)).total_seconds()
-        return Queue({each.label.lower(): counted[each.name] for each in Priority}, age, counted["executing"])
 
     @cached_property
     def sources_without_token(self) -> int:

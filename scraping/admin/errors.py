@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, TruncHour
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -264,12 +265,13 @@ class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
     )
     facts = (
         "timestamp", "match", "match_key", "task", "error_type", "error_class", "error_code", "shown_message", "url",
-        "operation", "http_status", "retry_attempt", "scraper_id",
+        "operation", "stage", "duration_ms", "http_status", "retry_attempt", "scraper_id",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": facts}),
         ("Resolution", {"fields": ("shown_resolution", "resolution_time", "resolution_method")}),
         ("Group", {"fields": ("shown_group",)}),
+        ("Requests", {"fields": ("shown_requests",)}),
         ("Evidence", {"fields": ("shown_files", "shown_evidence", "shown_stack")}),
     )
     summary = column("message", lambda error: error.error_message[:SUMMARY_LENGTH] or "-", ordering="error_message")
@@ -277,5 +279,8 @@ class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
     shown_stack = column("stack trace", lambda error: block(error.stack_trace))
     shown_evidence = column("its beginning", lambda error: block("" if error.files.exists() else error.evidence))
     shown_files = column("files", _files)
+    shown_requests = column(
+        "requests", lambda error: render_to_string("admin/scraping/requests.html", {"requests": error.requests})
+    )
     shown_group = column("group", group_line)
     shown_resolution = column("resolved", _resolution, label={"open": CAREFUL, "resolved": GOOD}, ordering="resolved")

@@ -188,9 +188,6 @@ class ScrapeJobAdmin(OperatorActionsMixin, HistoryAdmin):
     )
     shown_progress = column("progress", _progress)
 
-    class Media:
-        js = ("victoryline/job.js",)
-
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Counts the progress of all jobs on the page together."""
         response = super().changelist_view(request, extra_context)

@@ -84,8 +84,10 @@ def _age(match: Match) -> str:
 
 
 def _related_rows(match: Match) -> str:
-    links = [(reverse(f"admin:{table}_changelist"), column, match.pk, name) for table, column, name in RELATED_TABLES]
-    return format_html_join(" · ", '<a class="underline" href="{}?{}={}">{}</a>', links)
+    links = [(reverse("incident", args=["match", match.pk]), "what happened")]
+    for table, by, name in RELATED_TABLES:
+        links.append((f"{reverse(f'admin:{table}_changelist')}?{by}={match.pk}", name))
+    return format_html_join(" · ", '<a class="underline" href="{}">{}</a>', links)
 
 
 class RefInline(HistoryInline):

@@ -9,7 +9,9 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 
 from scraping.models import ProxySession, Source, UnknownValue
 from scraping.sources import ADAPTERS, reading_problem
@@ -51,6 +53,7 @@ class SourceAdmin(ConsoleAdmin):
     list_filter = ("is_enabled", "sport", "robots_policy")
     search_fields = ("key", "name", "base_url")
     readonly_fields = (
+        "what_happened",
         *("key", "sport", "base_url", "last_discovery_at", "shown_metadata", "learned_mode"),
         *("adapter_key", "shown_hosts", "allows_private_addresses", "token_url"),  # set in config/sources.yaml
     )
@@ -59,11 +62,17 @@ class SourceAdmin(ConsoleAdmin):
         "retry_base_seconds", "retry_jitter_seconds", "robots_policy",
     )  # fmt: skip
     fieldsets = (
-        (None, {"fields": ("name", "key", "sport", "base_url", "is_enabled", "last_discovery_at")}),
+        (None, {"fields": ("name", "key", "what_happened", "sport", "base_url", "is_enabled", "last_discovery_at")}),
         ("Limits", {"fields": (*limits, "canary_matches")}),
         ("Reading", {"fields": ("adapter_key", "read_way", "learned_mode", "selectors")}),
         ("Reach", {"fields": ("shown_hosts", "allows_private_addresses", "uses_proxy", "token_url")}),
         ("Trust", {"fields": ("precedence_weight", "shown_metadata")}),
+    )
+    what_happened = column(
+        "what happened",
+        lambda source: format_html(
+            '<a class="underline" href="{}">time line</a>', reverse("incident", args=["source", source.key])
+        ),
     )
     shown_hosts = column("allowed hosts", lambda source: ", ".join(sorted(source.site.hosts)))
     shown_metadata = column("metadata", lambda source: json_block(source.metadata))

@@ -5,12 +5,15 @@ The page of a task says what happened and what to do next, with its error group 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -18,11 +21,13 @@ from scraping import jobs, journal
 from scraping.admin.evidence import links, preview
 from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.journal import RetryOutcome, TaskSelection
-from scraping.models import ErrorGroup, Evidence, EvidenceKind, ScrapeError, ScrapeTask, TaskState, TaskTransition
+from scraping.models import OPEN_STATES, ErrorGroup, Evidence, EvidenceKind, ScrapeError, ScrapeTask, TaskState
 from scraping.payloads import Resource
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, ReasonForm, column
 from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall, Run
+from victoryline.lib.shown import duration
 
+MAX_STEPS, MAX_TABLES = 60, 3
 WHEN = "%d %b %Y %H:%M:%S UTC"
 STATE_COLOURS = {
     TaskState.SUCCESS.value: GOOD,
@@ -110,8 +115,10 @@ def group_line(error: ScrapeError | None) -> SafeString:
 
 def members(group: ErrorGroup) -> SafeString:
     return format_html(
+        '<a class="underline" href="{}">what happened</a> · '
         '<a class="underline" href="{}?group__id__exact={}">its errors</a> · '
         '<a class="underline" href="{}?errors__group__id__exact={}&amp;state__exact=DEAD">its dead letters</a>',
+        reverse("incident", args=["group", group.pk]),
         reverse("admin:scraping_scrapeerror_changelist"),
         group.pk,
         reverse("admin:scraping_scrapetask_changelist"),
@@ -138,6 +145,46 @@ def _is_dead(task: ScrapeTask) -> bool:
     return task.state in (TaskState.DEAD, TaskState.FAILED)
 
 
+def _steps(task: ScrapeTask) -> Iterator[tuple[datetime, str, str]]:
+    """Yields the times of a task: text and reason. The start of an attempt is known of the last one only."""
+    yield task.created_at, "created", ""
+    if task.hinted_at:
+        yield task.hinted_at, "hinted to the workers, for the last time", ""
+    if task.started_at:
+        yield task.started_at, f"attempt {task.attempt} claimed by {task.worker_id or 'a worker'}", ""
+    moves = list(task.transitions.order_by("-pk")[:MAX_STEPS])
+    for move in reversed(moves):
+        stage = f" at {move.stage}" if move.from_state == TaskState.EXECUTING else ""
+        text = f"{move.from_state} → {move.to_state}, attempt {move.attempt}{stage}, by {move.actor}"
+        yield move.at, text, move.reason
+    if task.finished_at and not (moves and moves[0].at == task.finished_at):
+        yield task.finished_at, task.state, ""
+
+
+def _page(task: ScrapeTask) -> dict[str, Any]:
+    """Returns the time line with the time between two steps, and the requests of the latest failed attempts."""
+    steps, before = [], None
+    for at, text, reason in sorted(_steps(task), key=lambda step: step[0]):
+        gap = f"+{(at - before).total_seconds():,.3f} s" if before else ""
+        steps.append({"at": at, "gap": gap, "text": text, "reason": reason})
+        before = at
+    now = timezone.now()
+    logs = f"{reverse('admin:monitoring_logentry_changelist')}?task={task.pk}"
+    return {
+        "what_happened": what_happened(task),
+        "what_next": what_next(task),
+        "colour": STATE_COLOURS.get(task.state, ""),
+        "state": task.state,
+        "steps": steps,
+        "due_in": duration((task.run_at - now).total_seconds()) if task.run_at > now else "",
+        "failed": list(task.errors.exclude(requests=[]).order_by("-pk").only("timestamp", "requests")[:MAX_TABLES]),
+        "logs": logs,
+        "is_open": task.state in OPEN_STATES,
+        "match": reverse("incident", args=["match", task.ref.match_id]) if task.ref else "",
+        "source": reverse("incident", args=["source", task.source.key]),
+    }
+
+
 def retry_selections(which: Callable[[int], TaskSelection]) -> Run:
     """Returns a `run` that retries the failed tasks of each row's selection."""
 
@@ -155,12 +202,6 @@ def _result(found: Iterable[RetryOutcome]) -> OperationResult:
         "There are more: repeat the action." if any(one.has_more for one in outcomes) else "",
         ("task", "tasks"),
     )
-
-
-class TransitionInline(HistoryInline):
-    model = TaskTransition
-    fields = ("at", "from_state", "to_state", "attempt", "stage", "actor", "reason")
-    show_change_link = False
 
 
 class ErrorInline(HistoryInline):
@@ -215,9 +256,10 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
             run=_each(journal.cancel),
         ),
     )
-    inlines = (TransitionInline, ErrorInline)
+    inlines = (ErrorInline,)
+    change_form_before_template = "admin/scraping/task.html"
     fieldsets = (
-        (None, {"fields": ("what_happened", "what_next", "shown_group", "shown_files")}),
+        (None, {"fields": ("shown_group", "shown_files")}),
         ("Work", {"fields": ("source", "ref", "job", "resource", "priority", "request_id")}),
         ("State", {"fields": ("state", "stage", "attempt", "charged_attempts", "rescues", "error_class", "reason")}),
         ("Times", {"fields": ("created_at", "run_at", "hinted_at", "started_at", "finished_at")}),
@@ -226,10 +268,15 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
     )
     shown_state = column("state", lambda task: task.state, label=STATE_COLOURS, ordering="state")
     match = column("match", lambda task: task.ref.match if task.ref else "-")
-    what_happened = column("what happened", what_happened)
-    what_next = column("what to do next", what_next)
     shown_group = column("error group", lambda task: group_line(_last_error(task)))
     shown_files = column("evidence", _files)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        task = self.get_object(request, object_id) if object_id else None
+        shown = {"task_page": _page(task)} if task is not None else {}
+        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Also by match and by error group: the match's page, alerts and error groups link here."""

@@ -21,7 +21,7 @@ from yarl import URL
 from scraping.browser.egress.rules import CheckedResolver, EgressRules
 from scraping.browser.request_trace import TraceLevel, trace_failure, trace_responses
 from scraping.errors import EgressRefused, ReadTimeout, SchemaBreak, ScrapingError, Transient
-from scraping.readings import Document, Request, Site
+from scraping.readings import Document, Request, Site, note_request
 
 CHUNK_BYTES = 64 * 1024
 MAX_REDIRECTS = 3
@@ -171,10 +171,14 @@ async def traced(level: TraceLevel, source: str, request: Request, fetching: Awa
     try:
         document = await fetching
     except ScrapingError as error:
-        trace_failure(level, source, request.method, request.url, seconds=time.monotonic() - began, error=error)
+        seconds = time.monotonic() - began
+        note_request(request.method, request.url, error, seconds)
+        trace_failure(level, source, request.method, request.url, seconds=seconds, error=error)
         raise
+    seconds = time.monotonic() - began
+    note_request(request.method, request.url, document, seconds)
     if document.status >= 400 or level in ("slow", "all"):
-        trace_responses(level, source, request.method, (document,), seconds=time.monotonic() - began)
+        trace_responses(level, source, request.method, (document,), seconds=seconds)
     return document
 
 

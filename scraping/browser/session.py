@@ -48,6 +48,7 @@ from scraping.readings import (
     SessionFacts,
     Site,
     attempt_facts,
+    note_request,
     report_stage,
 )
 
@@ -181,11 +182,15 @@ class Session:
             reading = await visit.read()
         except ScrapingError as error:
             seconds = time.monotonic() - began
+            note_request("GET", visit.ref.url, error, seconds)
             trace_failure(level, self.site.key, "GET", visit.ref.url, seconds=seconds, error=error)
             raise
         finally:
             self._visits -= 1
-        trace_responses(level, self.site.key, "GET", reading.documents.values(), seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        for document in reading.documents.values():
+            note_request("GET", document.url, document, seconds)
+        trace_responses(level, self.site.key, "GET", reading.documents.values(), seconds=seconds)
         self.is_warm = self.is_warm or reading.documents[PAGE].status < 400
         return reading
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 import traceback
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -23,8 +24,9 @@ from scraping.configuration import policies
 from scraping.errors import ERROR_RULES, ErrorClass, ErrorRule, ScrapingError
 from scraping.models import Breaker, BreakerState, ErrorGroup, MatchRef, ScrapeError, TaskState, TaskTransition
 from scraping.payloads import Resource
+from scraping.readings import RequestFacts, attempt_facts
 from scraping.signals import errors_resolved, group_changed, layout_found
-from victoryline.lib.redaction import clean, clean_document
+from victoryline.lib.redaction import clean, clean_document, printable
 
 EVIDENCE_LENGTH = 20_000
 AUTO_RETRY, RESTART, CIRCUIT_BREAKER, MANUAL = "auto_retry", "restart", "circuit_breaker", "manual"
@@ -53,6 +55,7 @@ class ErrorReport:
     match_key: str = ""  # its public name at the source
     where: str = ""  # the same, or what else was read
     names: tuple[str, ...] = ()
+    stage: str = ""
 
     @property
     def known(self) -> ScrapingError | None:
@@ -122,6 +125,7 @@ def _place(error: BaseException) -> str:
 
 
 def record(report: ErrorReport) -> ScrapeError:
+    facts = attempt_facts.get()
     return ScrapeError.objects.create(
         scraper_id=report.scraper_id,
         task_id=report.task_id,
@@ -138,8 +142,25 @@ def record(report: ErrorReport) -> ScrapeError:
         operation=report.operation,
         http_status=report.http_status,
         retry_attempt=report.attempt,
+        stage=report.stage,
+        duration_ms=round((time.monotonic() - facts.began) * 1000) if facts else None,
+        requests=[_request_document(one) for one in facts.requests] if facts else [],
         evidence=storable(clean_document(report.known.evidence), EVIDENCE_LENGTH) if report.known else "",
     )
+
+
+def _request_document(request: RequestFacts) -> dict[str, Any]:
+    """Returns a request for people, without query and secrets."""
+    host, slash, path = request.url.partition("?")[0].partition("#")[0].rpartition("://")[2].partition("/")
+    address = clean_document(host.rpartition("@")[2] + slash + path)
+    return {
+        "method": request.method,
+        "address": storable(printable(address, 300)),
+        "status": request.status,
+        "bytes": request.size,
+        "ms": request.milliseconds,
+        "error": storable(printable(clean_document(request.error), 300)),
+    }
 
 
 def was_reported(report: ErrorReport, *, within: timedelta) -> bool:

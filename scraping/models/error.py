@@ -59,6 +59,11 @@ class ScrapeError(models.Model):
     operation = models.CharField(max_length=100, blank=True)
     http_status = models.PositiveSmallIntegerField(null=True, blank=True)
     retry_attempt = models.PositiveSmallIntegerField(default=0)
+    duration_ms = models.PositiveIntegerField("took (ms)", null=True, blank=True)
+    stage = models.CharField(max_length=14, blank=True, help_text="The stage that the attempt had reached.")
+    requests = models.JSONField(
+        default=list, blank=True, help_text="The attempt's requests: method, address, status, bytes, ms, error."
+    )
     evidence = models.TextField(blank=True, help_text="The beginning of the document that was read, redacted.")
     resolved = models.BooleanField(default=False)
     resolution_time = models.DateTimeField(null=True, blank=True)

@@ -126,6 +126,7 @@ class TaskTransition(models.Model):
 
     class Meta:
         ordering = ("id",)
+        indexes = (models.Index(fields=("at",), name="transition_time"),)
 
     def __str__(self) -> str:
         return f"{self.from_state} → {self.to_state}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -104,7 +105,7 @@ def _record(claim: Claim, error: Exception, *, engine: Engine, now: datetime) ->
         crash_point("failure.counted")
         _settle(claim, note, decision, ref=ref, now=now)
         crash_point("failure.settled")
-        evidence.attach(files, error_log.record(report), report)
+        evidence.attach(files, error_log.record(replace(report, stage=note.stage.value)), report)
     crash_point("failure.committed")
     if failure.error_class not in OUR_FAULTS:
         is_bad = failure.error_class in SOURCE_FAULTS

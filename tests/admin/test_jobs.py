@@ -104,7 +104,7 @@ class TestPage:
         assert "next attempt at" in page
         assert EVIL not in page
         assert page.index(f"sofascore_{IDS[5]}") < page.index(f"sofascore_{IDS[0]}")
-        assert 'data-open="yes"' in page
+        assert 'data-live="2"' in page
 
     def test_shows_why_a_round_could_not_be_discovered(self, admin_client: Client) -> None:
         job, engine = start(), engine_of(RoundReader(round_of(row(IDS[0], season={"id": 1}))))
@@ -115,7 +115,7 @@ class TestPage:
         page = page_of(admin_client, job)
         assert "could not be looked up" in page
         assert "received a match of season 1" in page
-        assert 'data-open="no"' in page
+        assert 'data-live="2"' not in page
 
     def test_list_counts_many_jobs_with_few_queries(
         self, admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries

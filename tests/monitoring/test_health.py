@@ -272,7 +272,7 @@ class TestWithManyScrapers:
         make_worker()
         for _ in range(scrapers):
             make_watched()
-        with django_assert_num_queries(15):
+        with django_assert_num_queries(16):
             health_document(Evaluation(timezone.now()))
 
     def test_shows_update_memory_and_errors_of_each_match(self, client: Client) -> None:

@@ -117,13 +117,16 @@ class TestStatus:
         assert f'data-grade="{status["grade"]}"' in page
         client.force_login(get_user_model().objects.create_superuser("ada", password="secret"))
         overview = client.get("/admin/").context["console"]
-        assert overview["grade"] == status["grade"]
+        assert overview["verdict"]["grade"] == status["grade"]
+        assert overview["verdict"]["status"] == health["status"]
         assert (health["reason"] == "") == is_calm
         if age > 1:
             assert match.key in status["reason"]
-            assert match.key in overview["reason"]
+            assert match.key in "; ".join(overview["verdict"]["reasons"])
             assert match.key in health["reason"]
-        assert [alert["summary"] for alert in overview["alerts"]] == ["A page has changed: no score"] * has_alert
+        assert [alert["summary"] for alert in overview["alerts"]["rows"]] == [
+            "A page has changed: no score"
+        ] * has_alert
 
     def test_contains_no_address_host_process_or_person(self, client: Client) -> None:
         _, ref, _ = make_watched()

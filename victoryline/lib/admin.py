@@ -231,6 +231,15 @@ def after_dialog(request: HttpRequest, url: str) -> HttpResponse:
     return redirect(url)
 
 
+COUNTED_AT_MOST = 10_000
+
+
+def bounded_count(rows: QuerySet[Any]) -> str:
+    """Returns the number of rows, counted up to a limit: "812", or "10,000+"."""
+    number = rows.order_by().values("pk")[: COUNTED_AT_MOST + 1].count()
+    return f"{COUNTED_AT_MOST:,}+" if number > COUNTED_AT_MOST else f"{number:,}"
+
+
 def span(since: datetime, until: datetime) -> str:
     """Returns the duration in its largest unit."""
     seconds = (until - since).total_seconds()

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitoring.alerts import alert_keys
-from monitoring.alerts.alert_keys import kind_of
+from monitoring.alerts.alert_keys import incident_path, kind_of
 from monitoring.alerts.channels import DeliveryError, configured
 from monitoring.alerts.delivery import base_url
 from monitoring.alerts.message_text import document, one_line
@@ -56,6 +56,8 @@ class Command(BaseCommand):
             )
             by = f", acknowledged by {alert.acknowledged_by}" if alert.acknowledged_by else ""
             self.stdout.write(f"{'':19} -> {kind_of(alert.key).action} ({sent}{by})")
+            if path := incident_path(alert):
+                self.stdout.write(f"{'':19}    {base_url()}{path}")
 
     def _send_test(self, channel: str | None) -> None:
         chosen = {key: each for key, each in configured(settings.CONFIG).items() if channel in (None, key.value)}
@@ -90,4 +92,5 @@ def _as_json(alert: Alert) -> dict[str, Any]:
         "muted_until": as_utc_iso(alert.muted_until) if alert.muted_until else None,
         "acknowledged_by": alert.acknowledged_by,
         "do": kind_of(alert.key).action,
+        "incident_url": f"{base_url()}{path}" if (path := incident_path(alert)) else None,
     }
