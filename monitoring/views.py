@@ -23,10 +23,14 @@ from monitoring.health.documents import health_document, status_document
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.publisher import Published, PublishedDocument
 from monitoring.health.status_rules import SystemStatus
+from monitoring.match_page import match_page
 from monitoring.metrics import exposition
 from monitoring.queries import DatabaseReadError, database_read, workers_at_work
 from scraping.models.process import SILENT_AFTER
+from victoryline.lib.http.error_pages import answer
 
+MAX_CHOICE = 80
+SCORES_ARE_HIDDEN = "Matches are shown after a login to the admin, and over the API with a token."
 View = Callable[..., HttpResponse]
 
 
@@ -120,13 +124,48 @@ def prometheus(request: HttpRequest) -> HttpResponse:
 @open_page
 def page(request: HttpRequest) -> HttpResponse:
     summary = orjson.loads(_status_for(request))
+    filters = _filters(request, summary["matches"])
+    chosen = {each["name"]: each["chosen"] for each in filters}
+    summary["matches"] = [match for match in summary["matches"] if _is_shown(match, chosen)]
     titles = {"live": "Live", "upcoming": "Coming up", "finished": "Finished"}
     groups = [
         {"name": name, "title": title, "matches": [match for match in summary["matches"] if match["group"] == name]}
         for name, title in titles.items()
     ]
     failures = f"{summary.get('failure_ratio', 0.0) * 100:.1f}"
-    return render(request, "status/page.html", {"summary": summary, "groups": groups, "failure_percent": failures})
+    context = {"summary": summary, "groups": groups, "failure_percent": failures, "filters": filters}
+    return render(request, "status/page.html", context)
+
+
+def _filters(request: HttpRequest, matches: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the filters of the status page with their choices, those of the matches that are there."""
+    choices = {
+        "sport": {match["sport"] for match in matches},
+        "status": {match["status"] for match in matches},
+        "source": {name for match in matches for name in match["source"].split(", ") if name},
+    }
+    return [
+        {"name": name, "choices": sorted(values | {chosen} - {""}), "chosen": chosen}
+        for name, values in choices.items()
+        for chosen in (request.GET.get(name, "")[:MAX_CHOICE],)
+    ]
+
+
+def _is_shown(match: dict[str, Any], chosen: dict[str, str]) -> bool:
+    is_source = chosen["source"] in ("", *match["source"].split(", "))
+    return is_source and all(chosen[name] in ("", match[name]) for name in ("sport", "status"))
+
+
+@open_page
+def match(request: HttpRequest, name: str) -> HttpResponse:
+    """GET /match/{key}: one match, for everyone who may see the scores of the status page."""
+    if not access.may_see_scores(request):
+        return answer(request, 403, SCORES_ARE_HIDDEN)
+    try:
+        with database_read():
+            return render(request, "status/match.html", match_page(name, timezone.now()))
+    except DatabaseReadError:
+        return answer(request, 503)
 
 
 def _json(body: bytes, status: int = 200) -> HttpResponse:

@@ -117,7 +117,8 @@ def age_text(match: Match, age: float | None) -> str:
 def _moment(match: Match) -> str:
     """Returns the phase, clock or start time of the match."""
     if match.status == Status.LIVE:
-        return PHASES.get(match.phase) or str(match.payload.get("clock") or "Live")
+        clock = str(match.payload.get("clock") or "Live")
+        return PHASES.get(match.phase) or (f"{clock}'" if clock[0].isdecimal() else clock)
     if match.status == Status.UPCOMING:
         return PHASES.get(match.phase) or (f"{match.start_time:%d %b, %H:%M} UTC" if match.start_time else "Soon")
     return "Abandoned" if match.status == Status.ABANDONED else "Final"

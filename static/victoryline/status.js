@@ -98,6 +98,7 @@
     write(field(node, "event"), match.story);
     write(field(node, "source"), match.source);
     write(field(node, "care"), match.care || "");
+    field(node, "link").setAttribute("href", `match/${encodeURIComponent(match.key)}`);
     field(node, "age").title = match.updated_at || "";
     const rows = node.querySelectorAll(".team");
     match.teams.forEach((team, index) => fillTeam(rows[index], team, !isNew));
@@ -125,12 +126,37 @@
     write(field(section, "count"), nodes.length);
   }
 
+  // Filters: kept in the address, so that a filtered page can be shared
+
+  const filters = document.getElementById("filters");
+
+  function accepts(match) {
+    const chosen = filters ? Object.fromEntries(new FormData(filters)) : {};
+    return ["sport", "status"].every((name) => !chosen[name] || match[name] === chosen[name]) && (!chosen.source || match.source.split(", ").includes(chosen.source));
+  }
+
+  function offer(matches) {
+    for (const select of filters?.elements ?? []) {
+      if (select === document.activeElement) continue;
+      const known = new Set([...select.options].map((option) => option.value));
+      const values = matches.flatMap((match) => (select.name === "source" ? match.source.split(", ") : [match[select.name]]));
+      for (const value of values) if (value && !known.has(value)) known.add(value) && select.add(new Option(value, value));
+    }
+  }
+
+  filters?.addEventListener("change", () => {
+    const chosen = new URLSearchParams([...new FormData(filters)].filter(([, value]) => value));
+    history.replaceState(null, "", `${location.pathname}${chosen.size ? `?${chosen}` : ""}`);
+    run();
+  });
+
   // The whole page
 
   function showMatches(matches) {
     const groups = { live: [], upcoming: [], finished: [] };
     const seen = new Set();
-    for (const match of matches) {
+    offer(matches);
+    for (const match of matches.filter(accepts)) {
       seen.add(match.key);
       groups[match.group].push(place(match));
     }
@@ -141,7 +167,7 @@
       }
     }
     for (const [group, nodes] of Object.entries(groups)) arrange(group, nodes);
-    document.getElementById("empty").hidden = matches.length > 0;
+    document.getElementById("empty").hidden = matches.length > 0; // filters may leave none of them
   }
 
   function showGrade(grade, reason) {

@@ -68,7 +68,7 @@ class TestCard:
         ("status", "phase", "moment"),
         [
             (Status.LIVE, Phase.HALFTIME, "Half-time"),
-            (Status.LIVE, Phase.PLAY, "67"),
+            (Status.LIVE, Phase.PLAY, "67'"),
             (Status.COMPLETED, Phase.FINISHED, "Final"),
             (Status.ABANDONED, Phase.FINISHED, "Abandoned"),
             (Status.UPCOMING, Phase.SCHEDULED, "10 Jan, 10:00 UTC"),

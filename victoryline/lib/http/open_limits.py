@@ -20,10 +20,10 @@ from django_ratelimit.core import get_usage
 from victoryline.lib.http.error_pages import answer
 from victoryline.lib.http.headers import RateLimit, client_address
 
-LOGIN = "/admin/login"
+LOGIN, MATCH = "/admin/login", "/match/"
 # Requests a minute. An open status page asks once a second, and a company's visitors share an address. Prometheus asks
 # every 15 s.
-OPEN_ADDRESSES = {"": 300, "/status": 1200, "/metrics": 120, LOGIN: 30}
+OPEN_ADDRESSES = {"": 300, "/status": 1200, MATCH: 600, "/metrics": 120, LOGIN: 30}
 
 
 class Usage(NamedTuple):
@@ -64,6 +64,7 @@ class OpenLimitMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info.rstrip("/")
+        path = MATCH if path.startswith(MATCH) else path
         limit = OPEN_ADDRESSES.get(path)
         if limit is None or (path == LOGIN and request.method != "POST"):
             return self.get_response(request)
