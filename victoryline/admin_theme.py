@@ -92,7 +92,6 @@ UNFOLD: dict[str, Any] = {
             _group(
                 "Health",
                 _item("Alerts", "notifications", "monitoring.alert"),
-                _item("Messages", "outgoing_mail", "monitoring.alertmessage"),
                 _item("Workers", "memory", "scraping.worker"),
                 _item("Worker commands", "assignment", "scraping.workercommand"),
                 _item("Grades", "monitor_heart", "monitoring.gradechange"),

@@ -90,7 +90,7 @@ def start_scheduler(config: Config, holder: str, watchdog: Watchdog) -> Callable
     thread.start()
     watch_thread(watchdog, "the scheduler's thread", thread)
     watchdog.watch(loop.pulse.reads("the scheduler"), stall_limits(config).store_seconds)
-    deliveries = DeliveryThreads(configured(config))
+    deliveries = DeliveryThreads(configured(config), lambda: loop.is_leading)
     deliveries.start()
 
     def stop(seconds: float) -> None:

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from apiauth.models import AccessLog, UsageHour
 from monitoring.health.log import KEPT_DAYS, THINNING
-from monitoring.models import Alert, AlertMessage, AuditEntry, GradeChange, HealthLog, LogEntry
+from monitoring.models import Alert, AuditEntry, GradeChange, HealthLog, LogEntry
 from scraping.models import HealthStatus
 from scraping.scheduler import retention as scraping_retention
 from victoryline.lib.retention import Rule, aged, files, rows
@@ -38,7 +38,6 @@ def rules() -> tuple[Rule, ...]:
         aged("grade-changes", GradeChange, "at", days=90),
         aged("log-entries", LogEntry, "timestamp", days=settings.CONFIG.keep_errors_days, is_bare=True),
         aged("audit", AuditEntry, "timestamp", days=365),
-        aged("alert-messages", AlertMessage, "created_at", days=30),
         aged("alerts", Alert, "closed_at", "{} after they closed", days=90),
         rows("sessions", "until they expire", lambda now: Session.objects.filter(expire_date__lt=now)),
         aged("login-attempts", AccessAttempt, "attempt_time", days=LOGINS_DAYS),

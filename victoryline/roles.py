@@ -23,7 +23,7 @@ ACTS = {
         *("change_match", "change_scrapetask", "change_scrapeerror", "change_breaker"),
         *("add_scrapejob", "add_workercommand", "add_teamalias", "change_teamalias", "change_bulkoperation"),
     ),
-    "monitoring": ("change_alert", "change_alertmessage"),
+    "monitoring": ("change_alert",),
 }
 # Administrators decide in addition who may do what, and how sources are read.
 ADMINISTERS = {

@@ -1,36 +1,30 @@
-"""Alerts and their messages in the admin. Read-only apart from the operator actions."""
+"""Alerts in the admin. Read-only apart from the operator actions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.conf import settings
 from django.contrib import admin
-from django.db.models import F, Prefetch, Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from monitoring import audit
-from monitoring.alerts import alert_keys, message_queue
+from monitoring.alerts import alert_keys
 from monitoring.alerts.alert_keys import kind_of
-from monitoring.alerts.channels import configured
 from monitoring.alerts.registry import acknowledge, mute, unmute
-from monitoring.models import Alert, AlertMessage, Severity
+from monitoring.models import Alert, Channel, Severity
 from monitoring.queries import live_matches, open_alerts
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, LimitedForm, column, presence_filter, span
-from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, OperatorCall, for_each
-from victoryline.lib.operators import OperationRefused
+from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, LimitedForm, column, presence_filter, span
+from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, for_each
 
 SEVERITY_COLOURS = {Severity.CRITICAL.value: BAD, Severity.WARNING.value: CAREFUL}
-MAX_MESSAGES = 10
-MAX_ALERTS = 50
 
 
-def _page_of(row: Alert | AlertMessage) -> str:
-    return reverse(f"admin:monitoring_{type(row).__name__.lower()}_change", args=[row.pk])
+def _page_of(alert: Alert) -> str:
+    return reverse("admin:monitoring_alert_change", args=[alert.pk])
 
 
 def _links(rows: Iterable[tuple[str, str]]) -> SafeString:
@@ -55,7 +49,6 @@ def cause_url(alert: Alert) -> str:
         alert_keys.TRAFFIC: "scraping_sourceday",
         alert_keys.DRIFT: "scraping_fieldfill",
         alert_keys.SPARSE: "scraping_fieldfill",
-        alert_keys.DELIVERY: "monitoring_alertmessage",
         alert_keys.NO_WORKER: "scraping_worker",
         alert_keys.MEMORY: "scraping_worker",
         alert_keys.QUEUE: "scraping_worker",
@@ -72,10 +65,10 @@ def _alert_state(alert: Alert) -> tuple[str, str]:
 
 
 def _notified(alert: Alert) -> str:
-    if not alert.notification_count or alert.notified_at is None:
-        return "when it closed" if alert.end_notified_at else "not yet"
-    times = "once" if alert.notification_count == 1 else f"{alert.notification_count} times"
-    return f"{times}, {span(alert.notified_at, timezone.now())} ago"
+    names = [channel.label for channel in Channel if getattr(alert, channel.sent_column)]
+    if not names or alert.notified_at is None:
+        return "not yet"
+    return f"{' and '.join(names)}, {span(alert.notified_at, timezone.now())} ago"
 
 
 def _handling(alert: Alert) -> str:
@@ -89,13 +82,6 @@ def _see_also(alert: Alert) -> SafeString:
     url, path = cause_url(alert), alert_keys.incident_path(alert)
     pages = [(path, "what happened: the time line")] if path else []
     return _links([*pages, (url, "the page that shows its cause")] if url != _page_of(alert) else pages)
-
-
-def _messages_of(alert: Alert) -> SafeString:
-    return _links(
-        (_page_of(row), f"{row.created_at:%d %b %H:%M:%S} by {row.channel}: {row.subject} ({_message_state(row)[1]})")
-        for row in alert.messages.order_by("-pk")[:MAX_MESSAGES]
-    )
 
 
 @admin.register(Alert)
@@ -113,7 +99,7 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
     fieldsets = (
         (None, {"fields": ("summary", "severity", "shown_state", "what_is_safe", "what_to_do", "see_also")}),
         ("Seen", {"fields": ("key", "opened_at", "last_seen_at", "closed_at", "count", "detail")}),
-        ("Notifications", {"fields": ("shown_notified", "end_notified_at", "shown_handling", "shown_messages")}),
+        ("Notifications", {"fields": ("shown_notified", "shown_handling")}),
     )
     operate_permission = "monitoring.change_alert"
     operated_noun = ("alert", "alerts")
@@ -163,74 +149,3 @@ class AlertAdmin(OperatorActionsMixin, HistoryAdmin):
     what_is_safe = column("what is safe", lambda alert: kind_of(alert.key).safe)
     what_to_do = column("what to do", lambda alert: kind_of(alert.key).action)
     see_also = column("see also", _see_also)
-    shown_messages = column("messages", _messages_of)
-
-
-def _message_state(message: AlertMessage) -> tuple[str, str]:
-    """Returns the state for the label's colour, and its text."""
-    if message.sent_at:
-        return "sent", f"sent after {(message.sent_at - message.created_at).total_seconds():.0f} s"
-    if message.given_up_at:
-        return "given up", "given up"
-    times = {0: "waits", 1: "tried once"}
-    return "waits", times.get(message.attempts, f"tried {message.attempts} times")
-
-
-def _send_again(pk: int, call: OperatorCall) -> None:
-    if not message_queue.send_again(pk, call.now):
-        raise OperationRefused(f"message {pk} was sent already")
-    audit.record(
-        actor=call.actor,
-        action_type="message_again",
-        trigger_condition="requested by an operator",
-        target=f"message {pk}",
-        now=call.now,
-    )
-
-
-@admin.register(AlertMessage)
-class AlertMessageAdmin(OperatorActionsMixin, HistoryAdmin):
-    list_display = ("created_at", "channel", "shown_state", "subject", "error")
-    list_display_links = ("subject",)
-    list_filter = (
-        presence_filter("sent", "sent_at", absent="no", present="yes"),
-        presence_filter("given up", "given_up_at", absent="no", present="yes"),
-        "channel",
-        "severity",
-    )
-    search_fields = ("subject", "error")
-    date_hierarchy = "created_at"
-    fieldsets = (
-        (None, {"fields": ("subject", "channel", "severity", "shown_state", "error", "shown_alerts")}),
-        ("Times", {"fields": ("created_at", "attempts", "next_attempt_at", "sent_at", "given_up_at")}),
-        ("Document", {"fields": ("document",)}),
-    )
-    operate_permission = "monitoring.change_alertmessage"
-    operated_noun = ("message", "messages")
-    operator_actions = (
-        OperatorAction(
-            name="send_again",
-            label="Send again",
-            applied="Queued again:",
-            explanation="The message gets all of its attempts again, from now on.",
-            is_on_page=False,
-            run=for_each(_send_again),
-        ),
-    )
-
-    @property
-    def none_yet(self) -> str:  # type: ignore[override]  # a constant elsewhere
-        """Returns the text of the empty list: no message yet, or no channel configured."""
-        if channels := configured(settings.CONFIG):
-            names = ", ".join(channel.label.lower() for channel in channels)
-            return f"No message was needed yet. Channels: {names}. Test them: manage.py alerts --test."
-        return "No channel is configured. Set ALERT_WEBHOOK_URL or SENTRY_DSN."
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[AlertMessage]:
-        return super().get_queryset(request).prefetch_related(Prefetch("alerts", Alert.objects.only("pk", "summary")))
-
-    shown_state = column("state", _message_state, label={"sent": GOOD, "given up": BAD, "waits": NEWS})
-    shown_alerts = column(
-        "alerts",
-        lambda message: _links((_page_of(alert), alert.summary) for alert in message.alerts.all()[:MAX_ALERTS]),
-    )

@@ -92,7 +92,6 @@ BLOCKED = AlertKind(  # of a source that keeps refusing requests
     "blocked:",
     "The last data of its matches is still served, with its age; the pace is reduced automatically.",
     ERROR_RULES[ErrorClass.BLOCKED].advice,
-    sentry_event="source_refuses",
 )
 CHALLENGE = AlertKind(  # of a source whose bot challenge a fresh session did not pass
     "challenge:",
@@ -140,7 +139,7 @@ DISK = AlertKind(  # of a machine
 DELIVERY = AlertKind(  # of a channel that does not deliver messages
     "delivery:",
     "The alerts themselves are in the admin (Health, Alerts); other channels work.",
-    "`manage.py alerts --test` shows the fault; then Health, Messages: Send again.",
+    "`manage.py alerts --test` shows the fault. What was not delivered is sent when it is corrected.",
 )
 NO_WORKER = AlertKind(
     "no-worker",

@@ -25,7 +25,8 @@ from sentry_sdk.utils import BadDsn, Dsn
 
 from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.message_text import Event
-from monitoring.models import Channel
+from monitoring.models import Alert, Channel
+from scraping.errors import ErrorClass
 from scraping.readings import retry_after_seconds
 from victoryline.configuration import Config
 
@@ -33,8 +34,13 @@ HTTP_SECONDS = 5.0
 RETRIED_STATUSES = {408, 425, 429}
 SIGNATURE = "X-VictoryLine-Signature"
 TIMESTAMP = "X-VictoryLine-Timestamp"
-SENTRY_LEVELS = {"critical": "error", "warning": "warning"}
-NOT_IN_SENTRY = frozenset({Event.OVER})  # Sentry counts events
+# The events that Sentry gets, and their levels.
+SENTRY_LEVELS = {
+    "schema_break": "error",
+    "anti_bot_challenge": "error",
+    "circuit_opened": "warning",
+    "data_integrity_degraded": "warning",
+}
 Document = Mapping[str, Any]
 
 
@@ -54,6 +60,9 @@ class DeliveryRejected(DeliveryError):  # noqa: N818 - reads as a state at every
 
 
 class Sender(Protocol):
+    def wants(self, alert: Alert) -> bool:
+        """Returns whether the channel gets this alert."""
+
     def send(self, document: Document) -> str:
         """Blocks for seconds at most and returns a description. Raises DeliveryError."""
 
@@ -74,6 +83,9 @@ class Webhook:
     url: str = field(repr=False)
     secret: str = field(default="", repr=False)
 
+    def wants(self, alert: Alert) -> bool:
+        return True
+
     def send(self, document: Document) -> str:
         body = orjson.dumps(document)
         headers = {
@@ -92,12 +104,16 @@ class Webhook:
 class Sentry:
     dsn: str = field(repr=False)
 
+    def wants(self, alert: Alert) -> bool:
+        """Sentry counts events: it gets the beginning of the four kinds that it knows, and no end."""
+        return alert.closed_at is None and sentry_event(alert.key, alert.detail) in SENTRY_LEVELS
+
     def send(self, document: Document) -> str:
         try:
             auth = Dsn(self.dsn).to_auth("victoryline/1")
         except BadDsn as error:
             raise DeliveryRejected("SENTRY_DSN is not valid: the format is https://key@host/number") from error
-        events = [_sentry_event(document, each) for each in document["alerts"] if each["event"] not in NOT_IN_SENTRY]
+        events = [_sentry_event(document, each) for each in document["alerts"] if each["event"] != Event.OVER]
         for event in events:
             envelope = Envelope(headers={"event_id": event["event_id"]})
             envelope.add_item(Item(payload=PayloadRef(json=event), type="event"))
@@ -106,18 +122,25 @@ class Sentry:
         return f"accepted {len(events)} events"
 
 
+def sentry_event(key: str, detail: Mapping[str, Any]) -> str:
+    """Returns the name of the event. A task that died of an unreadable response is the first sign of a change."""
+    if detail.get("error_class") == ErrorClass.DRIFT:
+        return "schema_break"
+    return kind_of(key).sentry_event
+
+
 def _sentry_event(document: Document, alert: Document) -> dict[str, Any]:
-    kind = kind_of(alert["key"])
-    name = kind.rstrip(":") or alert["key"]
+    name = kind_of(alert["key"]).rstrip(":") or alert["key"]
+    event = sentry_event(alert["key"], alert["detail"]) or name
     return {
         "event_id": uuid.uuid5(uuid.UUID(document["id"]), alert["key"]).hex,  # a message sent twice counts once
         "timestamp": document["at"],
         "platform": "python",
         "logger": "victoryline.alerts",
-        "level": SENTRY_LEVELS[alert["severity"]],
+        "level": SENTRY_LEVELS.get(event, "warning"),
         "logentry": {"formatted": alert["summary"]},
         "fingerprint": [alert["key"]],
-        "tags": {"event": kind.sentry_event or name, "alert": name, "source": alert["detail"].get("source") or "-"},
+        "tags": {"event": event, "alert": name, "source": alert["detail"].get("source") or "-"},
         "extra": {"key": alert["key"], "detail": alert["detail"], "do": alert["do"], "safe": alert["safe"]},
     }
 

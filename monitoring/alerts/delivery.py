@@ -1,8 +1,10 @@
-"""Delivers alert messages: scheduler steps that queue them and watch their delivery, and one thread a channel.
+"""Delivers alerts: one thread a channel beside each scheduler, at work while that scheduler leads.
 
-Guards against a webhook that hangs: it blocks neither the scheduler nor the other channels. Guards against the one
-fault that cannot be stored, a database that is away: after a minute each channel gets one message about it directly,
-and one more when it is back. Any number of processes may run the threads; a message is claimed by one of them.
+Guards against alerts that are lost between detection and delivery: each alert has, for each channel, the state that was
+sent last, written after the channel has accepted it; anything else is due, and is tried again until it is accepted.
+Guards against a webhook that hangs: it blocks neither the scheduler nor the other channel. Guards against the one fault
+that cannot be stored, a database that is away: after a minute each channel gets one message about it directly, and one
+more when it is back. Routing, grouping over time and repetitions are the job of the receiver.
 """
 
 from __future__ import annotations
@@ -10,36 +12,30 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import close_old_connections, connection
-from django.db.models import Count, Min, Q
+from django.db.models import Q
 from django.utils import timezone
 
-from monitoring.alerts import alert_keys, message_queue
-from monitoring.alerts.channels import DeliveryError, DeliveryRejected, Sender, configured
+from monitoring.alerts import alert_keys
+from monitoring.alerts.channels import DeliveryError, DeliveryRejected, Sender
 from monitoring.alerts.message_text import document
-from monitoring.alerts.registry import Report, set_alerts
-from monitoring.models import Alert, AlertMessage, Channel, Severity
+from monitoring.alerts.registry import close_alert, raise_alert
+from monitoring.models import Alert, Channel, Severity
 from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.redaction import clean
-from victoryline.lib.times import as_utc_iso
 
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 OUTAGE_NOTIFIED_AFTER = timedelta(seconds=60)
+DELAYS_SECONDS = (5, 15, 45, 120, 300, 600)  # after each failure in a row; the last one from then on
 LATE_AFTER = timedelta(minutes=5)
-GIVEN_UP_WINDOW = timedelta(hours=1)
-
-
-def queue_messages(now: datetime) -> int:
-    """Scheduler step: returns how many messages were queued; the delivery threads send them."""
-    return message_queue.queue_due(tuple(configured(settings.CONFIG)), base_url=base_url(), now=now)
+OVER = "over"
 
 
 def base_url() -> str:
@@ -51,31 +47,32 @@ def base_url() -> str:
     return f"https://{names[0]}" if config.https and names else ""
 
 
-def watch_deliveries(now: datetime) -> int:
-    """Scheduler step: returns how many channels have late or lost messages."""
-    is_lost = Q(given_up_at__gt=now - GIVEN_UP_WINDOW)
-    is_late = message_queue.UNSENT & Q(created_at__lt=now - LATE_AFTER)
-    rows = AlertMessage.objects.filter(is_lost | is_late, channel__in=list(configured(settings.CONFIG)))
-    failing = rows.values_list("channel").annotate(number=Count("pk"), oldest=Min("created_at")).order_by()
-    reports = {}
-    for channel, number, oldest in failing:
-        last = AlertMessage.objects.filter(channel=channel).exclude(error="").order_by("-pk").first()
-        messages = "1 message is" if number == 1 else f"{number} messages are"
-        summary = f"{messages} not delivered by {channel}" + (f": {last.error}" if last else "")
-        detail = {"channel": channel, "messages": number, "oldest": as_utc_iso(oldest)}
-        reports[alert_keys.DELIVERY.of(channel)] = Report(Severity.WARNING, summary, detail)
-    set_alerts(alert_keys.DELIVERY, reports, now)
-    return len(reports)
+def due(channel: Channel, now: datetime) -> list[Alert]:
+    """Returns the alerts that were raised, became critical or ended since the channel got them."""
+    sent = channel.sent_column
+    is_news = Q(**{sent: ""}) | Q(**{sent: Severity.WARNING, "severity": Severity.CRITICAL})
+    is_over = Q(closed_at__isnull=False) & ~Q(**{f"{sent}__in": ("", OVER)})
+    rows = Alert.objects.filter(Q(closed_at__isnull=True) & is_news | is_over)
+    return list(rows.exclude(muted_until__gt=now).order_by("pk"))
 
 
 class DeliveryThread(threading.Thread):
     """`clock` is for tests."""
 
-    def __init__(self, channel: Channel, sender: Sender, clock: Callable[[], datetime] = timezone.now) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        sender: Sender,
+        is_leading: Callable[[], bool] = lambda: True,
+        clock: Callable[[], datetime] = timezone.now,
+    ) -> None:
         super().__init__(name=f"delivery-{channel}", daemon=True)
-        self._channel, self._sender, self._clock = channel, sender, clock
+        self._channel, self._sender, self._is_leading, self._clock = channel, sender, is_leading, clock
         self._away_since: datetime | None = None
         self._outage_notice_at: datetime | None = None  # None: it was sent
+        self._failures = 0
+        self._failing_since: datetime | None = None
+        self._next_at: datetime | None = None
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -83,58 +80,87 @@ class DeliveryThread(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.is_set():
-            with suppress(*DATABASE_AWAY):  # handled by `deliver_next`
+            with suppress(*DATABASE_AWAY):  # handled by `deliver`
                 close_old_connections()
-            if not self.deliver_next():
-                self._stopping.wait(POLL_SECONDS)
+            if self._is_leading():
+                self.deliver()
+            self._stopping.wait(POLL_SECONDS)
         connection.close()
 
-    def deliver_next(self) -> bool:
-        """Sends one message; returns False when none is due. Never raises."""
+    def deliver(self) -> bool:
+        """Sends what is due in one message; returns whether a message was accepted. Never raises."""
         now = self._clock()
         try:
-            message = message_queue.claim_next(self._channel, now)
+            alerts = due(self._channel, now)
             self._database_returned(now)
-            if message is None:
-                return False
-            self._deliver(message)
-            return True
+            own = alert_keys.DELIVERY.of(self._channel)
+            wanted = [alert for alert in alerts if self._sender.wants(alert) and alert.key != own]
+            self._mark_sent([alert for alert in alerts if alert not in wanted], None)
+            is_waiting = self._next_at is not None and self._next_at - timedelta(minutes=15) < now < self._next_at
+            return bool(wanted) and not is_waiting and self._send(wanted, now)
         except DATABASE_AWAY as error:
             self._database_failed(error, now)
         except Exception:
             logger.exception(
-                "Delivery by %s failed with a bug; the message is tried again in two minutes",
+                "Delivery by %s failed with a bug; it is tried again",
                 self._channel,
                 extra={"action": "alert_delivery_failed", "channel": self._channel.value},
             )
         return False
 
-    def _deliver(self, message: AlertMessage) -> None:
-        about = {"channel": self._channel.value, "message_id": message.pk}
+    def _send(self, alerts: list[Alert], now: datetime) -> bool:
+        about = {"channel": self._channel.value}
+        message = document(alerts, self._channel.sent_column, base_url=base_url(), now=now)
         try:
-            done = self._sender.send(message.document)
+            done = self._sender.send(message)
         except DeliveryError as error:
-            reason, is_final = clean(str(error)), isinstance(error, DeliveryRejected)
-            is_over = message_queue.mark_failed(
-                message, reason, now=self._clock(), retry_after=error.retry_after, is_final=is_final
-            )
-            logger.log(
-                logging.ERROR if is_over else logging.WARNING,
-                "An alert message was not delivered by %s: %s. %s",
-                self._channel.value,
-                reason,
-                "It is given up; fix the cause, then Send again in the admin" if is_over else "It is tried again",
-                extra={"action": "alert_not_sent", **about},
-            )
-            return
-        message_queue.mark_sent(message, self._clock())
+            self._failed(error, now)
+            return False
+        self._mark_sent(alerts, now)
+        if self._failing_since is not None:
+            self._failures, self._failing_since, self._next_at = 0, None, None
+            close_alert(alert_keys.DELIVERY.of(self._channel), now)
         logger.info(
             "Alert message sent by %s (%s): %s",
             self._channel.value,
             done,
-            message.subject,
+            message["subject"],
             extra={"action": "alert_sent", **about},
         )
+        return True
+
+    def _mark_sent(self, alerts: list[Alert], now: datetime | None) -> None:
+        """Writes the state that was sent. One that has changed meanwhile is due again."""
+        column = self._channel.sent_column
+        notified = {} if now is None else {"notified_at": now}
+        over = [alert.pk for alert in alerts if alert.closed_at is not None]
+        Alert.objects.filter(pk__in=over).update(**{column: OVER}, **notified)
+        for severity in Severity:
+            opened = [alert.pk for alert in alerts if alert.closed_at is None and alert.severity == severity]
+            if opened:
+                Alert.objects.filter(pk__in=opened).update(**{column: severity}, **notified)
+
+    def _failed(self, error: DeliveryError, now: datetime) -> None:
+        reason = clean(str(error))
+        pause = max(DELAYS_SECONDS[min(self._failures, len(DELAYS_SECONDS) - 1)], error.retry_after or 0.0)
+        if isinstance(error, DeliveryRejected):
+            pause = DELAYS_SECONDS[-1]
+        self._failures += 1
+        self._failing_since = self._failing_since or now
+        self._next_at = now + timedelta(seconds=pause)
+        logger.log(
+            logging.ERROR if isinstance(error, DeliveryRejected) else logging.WARNING,
+            "An alert message was not delivered by %s: %s. It is tried again after %.0f s",
+            self._channel.value,
+            reason,
+            pause,
+            extra={"action": "alert_not_sent", "channel": self._channel.value},
+        )
+        if isinstance(error, DeliveryRejected) or now - self._failing_since >= LATE_AFTER:
+            summary = f"Alerts are not delivered by {self._channel.value}: {reason}"
+            raise_alert(
+                alert_keys.DELIVERY.of(self._channel), Severity.WARNING, summary, {"channel": self._channel.value}, now
+            )
 
     def _database_failed(self, error: BaseException, now: datetime) -> None:
         if self._away_since is None:
@@ -154,11 +180,8 @@ class DeliveryThread(threading.Thread):
     def _notify_outage(self, alert: Alert, now: datetime) -> bool:
         """Sends a message directly, without the database; returns whether it was delivered."""
         alert.key, alert.severity, alert.last_seen_at = alert_keys.DATABASE, Severity.CRITICAL, now
-        body = document([alert], base_url="", now=now)
-        # Two schedulers that see the same outage send the same id, so that a receiver can drop the second.
-        body["id"] = str(uuid.uuid5(uuid.NAMESPACE_URL, f"victoryline:{body['event']}:{alert.opened_at:%Y-%m-%dT%H}"))
         try:
-            self._sender.send(body)
+            self._sender.send(document([alert], self._channel.sent_column, base_url="", now=now))
         except DeliveryError as error:
             logger.warning(
                 "No message could be sent by %s that the database is away: %s",
@@ -173,8 +196,8 @@ class DeliveryThread(threading.Thread):
 class DeliveryThreads:
     """One thread for each configured channel. `stop` returns within two seconds; an unfinished one is sent again."""
 
-    def __init__(self, channels: Mapping[Channel, Sender]) -> None:
-        self._threads = [DeliveryThread(channel, sender) for channel, sender in channels.items()]
+    def __init__(self, channels: Mapping[Channel, Sender], is_leading: Callable[[], bool] = lambda: True) -> None:
+        self._threads = [DeliveryThread(channel, sender, is_leading) for channel, sender in channels.items()]
 
     def start(self) -> None:
         for thread in self._threads:

@@ -30,22 +30,19 @@ class Event(StrEnum):
     OVER = "over"
 
 
-def event_of(alert: Alert) -> Event:
-    """Returns the event that the next message reports."""
-    if alert.closed_at is not None:
-        return Event.OVER
-    return Event.WORSE if alert.notification_count else Event.RAISED
+def document(alerts: Sequence[Alert], sent_column: str, *, base_url: str, now: datetime) -> dict[str, Any]:
+    """Returns the message about the alerts; event and severity are those of the most important one.
 
-
-def document(alerts: Sequence[Alert], *, base_url: str, now: datetime) -> dict[str, Any]:
-    """Returns the message about the alerts; event and severity are those of the most important one."""
-    entries = [_entry(alert, base_url) for alert in alerts]
+    `sent_column`: that of the channel. The same events have the same id, so that a receiver can drop a second copy.
+    """
+    entries = [_entry(alert, getattr(alert, sent_column), base_url) for alert in alerts]
+    identity = ",".join(f"{each['key']} {each['opened_at']} {each['event'].value}" for each in entries)
     entries.sort(key=lambda each: (list(Event).index(each["event"]), each["severity"] != Severity.CRITICAL))
     first, lines = entries[0], [_line(entry) for entry in entries]
     rest = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     return {
         "version": VERSION,
-        "id": str(uuid.uuid4()),
+        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"victoryline:{identity}")),
         "event": first["event"].value,
         "severity": first["severity"],
         "at": as_utc_iso(now),
@@ -56,11 +53,12 @@ def document(alerts: Sequence[Alert], *, base_url: str, now: datetime) -> dict[s
     }
 
 
-def _entry(alert: Alert, base_url: str) -> dict[str, Any]:
+def _entry(alert: Alert, sent: str, base_url: str) -> dict[str, Any]:
     kind = kind_of(alert.key)
+    event = Event.OVER if alert.closed_at is not None else Event.WORSE if sent else Event.RAISED
     entry: dict[str, Any] = {
         "key": alert.key,
-        "event": event_of(alert),
+        "event": event,
         "severity": alert.severity,
         "summary": one_line(clean(alert.summary)),
         "detail": {key: redact(key, value) for key, value in alert.detail.items()},

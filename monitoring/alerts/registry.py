@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
-from django.db.models import Case, F, When
+from django.db.models import F
 
 from monitoring import audit
 from monitoring.models import Alert, Severity
@@ -56,8 +56,6 @@ def logged(detail: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _update_open(key: str, columns: dict[str, Any]) -> bool:
-    if columns["severity"] == Severity.CRITICAL:  # a warning that became critical is notified again
-        columns = columns | {"notified_at": Case(When(severity=Severity.CRITICAL, then=F("notified_at")))}
     return bool(Alert.objects.filter(key=key, closed_at__isnull=True).update(count=F("count") + 1, **columns))
 
 

@@ -1,4 +1,4 @@
-"""Alerts and their messages. One open alert per key; it closes when its cause is gone."""
+"""Alerts. One open alert per key; it closes when its cause is gone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ class Severity(models.TextChoices):
     CRITICAL = "critical"
 
 
+class Channel(models.TextChoices):
+    WEBHOOK = "webhook"
+    SENTRY = "sentry"
+
+    @property
+    def sent_column(self) -> str:
+        """Returns the column of Alert with the state that the channel got last."""
+        return f"{self.value}_sent"
+
+
 class Alert(models.Model):
     key = models.CharField(max_length=200, help_text="Its kind and subject; one alert per key is open.")
     severity = models.CharField(max_length=10, choices=Severity)
@@ -20,11 +30,9 @@ class Alert(models.Model):
     opened_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
-    notified_at = models.DateTimeField(null=True, blank=True, help_text="When its last message was queued.")
-    notification_count = models.PositiveIntegerField(default=0)
-    end_notified_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the message about its end was queued."
-    )
+    notified_at = models.DateTimeField(null=True, blank=True, help_text="When a channel accepted its last message.")
+    webhook_sent = models.CharField(max_length=10, blank=True, help_text="Its severity as posted last, or over.")
+    sentry_sent = models.CharField(max_length=10, blank=True, help_text="Its severity as sent last, or over.")
     muted_until = models.DateTimeField(null=True, blank=True, help_text="No message is sent before then.")
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     acknowledged_by = models.CharField(max_length=150, blank=True, help_text="The operator who acknowledged it.")
@@ -39,37 +47,3 @@ class Alert(models.Model):
 
     def __str__(self) -> str:
         return self.summary
-
-
-class Channel(models.TextChoices):
-    WEBHOOK = "webhook"
-    SENTRY = "sentry"
-
-
-class AlertMessage(models.Model):
-    """One message about alerts to one channel, written before it is sent. Sole writer: `alerts.message_queue`."""
-
-    channel = models.CharField(max_length=10, choices=Channel)
-    severity = models.CharField(max_length=10, choices=Severity)
-    subject = models.CharField(max_length=300)
-    document = models.JSONField(default=dict, help_text="The message as the webhook sends it; other channels use it.")
-    alerts = models.ManyToManyField(Alert, related_name="messages", blank=True)
-    created_at = models.DateTimeField()
-    attempts = models.PositiveSmallIntegerField(default=0)
-    next_attempt_at = models.DateTimeField()
-    sent_at = models.DateTimeField(null=True, blank=True)
-    given_up_at = models.DateTimeField(null=True, blank=True)
-    error = models.CharField(max_length=300, blank=True, help_text="Why the last attempt failed.")
-
-    class Meta:
-        indexes = (
-            models.Index(fields=("-created_at",), name="message_created"),
-            models.Index(
-                fields=("next_attempt_at",),
-                name="message_waiting",
-                condition=Q(sent_at__isnull=True, given_up_at__isnull=True),
-            ),
-        )
-
-    def __str__(self) -> str:
-        return self.subject

@@ -7,11 +7,10 @@ from datetime import datetime
 from django.utils import timezone
 
 from apiauth.models import AccessLog, ApiKey, Consumer, UsageHour
-from monitoring.alerts import message_queue
 from monitoring.alerts.registry import raise_alert
 from monitoring.audit import record
 from monitoring.health.log import log_health
-from monitoring.models import Channel, GradeChange, LogEntry, Severity
+from monitoring.models import GradeChange, LogEntry, Severity
 from scraping.models import (
     Breaker,
     BulkOperation,
@@ -100,7 +99,6 @@ def make_everything() -> None:
     log_health(now)
     LogEntry.objects.create(timestamp=now, level="ERROR", event=EVIL, action=EVIL[:60], line={"event": EVIL})
     raise_alert("k", Severity.CRITICAL, EVIL, {"text": EVIL}, now)
-    message_queue.queue_due([Channel.WEBHOOK], base_url="", now=now)
     record(actor="Ann", action_type="retry", trigger_condition=EVIL, metadata={"text": EVIL}, now=now)
     GradeChange.objects.create(from_grade="HEALTHY", to_grade="DEGRADED", at=now, reason=EVIL)
     consumer = Consumer.objects.create(name=EVIL, created_at=now)

@@ -1,4 +1,4 @@
-"""Operator actions on alerts and messages in the admin; each is written to the audit."""
+"""Operator actions on alerts in the admin; each is written to the audit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from datetime import timedelta
 from html import unescape
 from io import StringIO
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -16,12 +15,11 @@ from django.urls import reverse
 from django.utils import timezone
 from prometheus_client import generate_latest
 
-from monitoring.alerts import message_queue
 from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.health.evaluation import Evaluation
 from monitoring.metrics.exposition import SystemFigures
-from monitoring.models import Alert, AlertMessage, AuditEntry, Channel, Severity
+from monitoring.models import Alert, AuditEntry, Severity
 from monitoring.views import published_status
 from scraping.models import Match
 from tests.admin.test_actions import act
@@ -33,12 +31,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both]
 def make_alert(key: str = "layout:7", severity: Severity = Severity.CRITICAL, minutes: float = 5) -> Alert:
     raise_alert(key, severity, f"trouble with {key}", {}, timezone.now() - timedelta(minutes=minutes))
     return Alert.objects.get(key=key)
-
-
-def make_message() -> AlertMessage:
-    make_alert()
-    message_queue.queue_due([Channel.WEBHOOK], base_url="", now=timezone.now())
-    return AlertMessage.objects.get()
 
 
 class TestAlerts:
@@ -128,12 +120,12 @@ class TestAlerts:
         assert alert.acknowledged_at is None
 
     def test_page_shows_advice_and_notified_channels(self, admin_client: Client) -> None:
-        message = make_message()
-        alert = Alert.objects.get()
+        alert = make_alert()
+        Alert.objects.update(webhook_sent="critical", notified_at=timezone.now() - timedelta(minutes=3))
         page = admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).content.decode()
         assert kind_of(alert.key).action in unescape(page)
         assert "see also" in page.lower()
-        assert reverse("admin:monitoring_alertmessage_change", args=[message.pk]) in page
+        assert "Webhook, 3" in page
 
     def test_page_links_to_its_match(self, admin_client: Client) -> None:
         match, _, _ = make_watched()
@@ -142,48 +134,3 @@ class TestAlerts:
         page = admin_client.get(reverse("admin:monitoring_alert_change", args=[alert.pk])).content.decode()
         assert reverse("admin:scraping_match_change", args=[match.pk]) in page
         assert re.search(r"open for \d+ s", page)
-
-    def test_an_alert_notified_after_its_end_counts_as_notified(self, admin_client: Client) -> None:
-        make_alert()
-        Alert.objects.update(notification_count=1, closed_at=timezone.now(), end_notified_at=timezone.now())
-        page = admin_client.get(reverse("admin:monitoring_alert_changelist")).content.decode()
-        assert "when it closed" in page
-
-
-class TestMessages:
-    @pytest.mark.parametrize(
-        ("webhook", "expected"), [("", "No channel is configured."), ("http://a.example/", "Channels: webhook.")]
-    )
-    def test_an_empty_list_shows_whether_a_channel_is_configured(
-        self, admin_client: Client, settings: Any, webhook: str, expected: str
-    ) -> None:
-        settings.CONFIG = settings.CONFIG.model_copy(update={"alert_webhook_url": webhook, "sentry_dsn": ""})
-        assert expected in admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
-
-    def test_send_again_restores_all_attempts_of_failed_messages(self, admin_client: Client) -> None:
-        message = make_message()
-        claimed = message_queue.claim_next(Channel.WEBHOOK, timezone.now())
-        assert claimed is not None
-        message_queue.mark_failed(claimed, "answered 404", now=timezone.now(), is_final=True)
-        page = admin_client.get(reverse("admin:monitoring_alertmessage_changelist")).content.decode()
-        assert "given up" in page
-        assert "answered 404" in page
-        assert "Queued again: 1 message." in act(
-            admin_client, "monitoring_alertmessage", "send_again_selected", message
-        )
-        message.refresh_from_db()
-        assert (message.given_up_at, message.attempts, message.error) == (None, 0, "")
-        assert AuditEntry.objects.get().action_type == "message_again"
-
-    def test_send_again_skips_sent_messages(self, admin_client: Client) -> None:
-        message = make_message()
-        AlertMessage.objects.update(sent_at=timezone.now())
-        assert "was sent already" in act(admin_client, "monitoring_alertmessage", "send_again_selected", message)
-        assert not AuditEntry.objects.exists()
-
-    @pytest.mark.parametrize(("state", "number"), [("sent=no", 1), ("sent=yes", 0), ("given up=yes", 0)])
-    def test_can_be_filtered(self, admin_client: Client, state: str, number: int) -> None:
-        message = make_message()
-        name, value = state.split("=")
-        page = admin_client.get(reverse("admin:monitoring_alertmessage_changelist"), {name: value}).content.decode()
-        assert (message.subject in page) is bool(number)

@@ -38,7 +38,7 @@ OF_TABLE = {
     "scraping.WorkerCommand": "worker-commands", "scraping.Submission": "submissions", "apiauth.UsageHour": "usage",
     "scraping.Breaker": "breakers", "scraping.OutcomeBucket": "outcomes", "monitoring.HealthLog": "health-log",
     "monitoring.GradeChange": "grade-changes", "monitoring.AuditEntry": "audit", "monitoring.Alert": "alerts",
-    "monitoring.AlertMessage": "alert-messages", "monitoring.LogEntry": "log-entries",
+    "monitoring.LogEntry": "log-entries",
     "apiauth.AccessLog": "access-log",
     "scraping.FieldFill": "field-fills", "scraping.ProxySession": "proxy-sessions", "scraping.SourceDay": "traffic",
     "scraping.MatchArchive": "match-logs", "scraping.SourceRate": "rates-quarters",

@@ -51,9 +51,8 @@ class Command(BaseCommand):
         for alert in alerts:
             minutes = (now - alert.opened_at).total_seconds() / 60
             self.stdout.write(f"{alert.severity:8} {minutes:5.0f} min  {one_line(alert.summary)}")
-            sent = {0: "not sent yet", 1: "sent once"}.get(
-                alert.notification_count, f"sent {alert.notification_count} times"
-            )
+            names = [name for name in Channel if getattr(alert, name.sent_column)]
+            sent = f"sent by {' and '.join(names)}" if names else "not sent yet"
             by = f", acknowledged by {alert.acknowledged_by}" if alert.acknowledged_by else ""
             self.stdout.write(f"{'':19} -> {kind_of(alert.key).action} ({sent}{by})")
             if path := incident_path(alert):
@@ -68,8 +67,8 @@ class Command(BaseCommand):
         now, has_failed = timezone.now(), False
         summary = "This is a test, sent by `manage.py alerts --test`"
         alert = Alert(key=alert_keys.TEST, severity=Severity.WARNING, summary=summary, opened_at=now, last_seen_at=now)
-        message = document([alert], base_url=base_url(), now=now) | {"event": "test"}
         for name, sender in chosen.items():
+            message = document([alert], name.sent_column, base_url=base_url(), now=now) | {"event": "test"}
             try:
                 self.stdout.write(f"ok    {name.value:8} {sender.send(message)}")
             except DeliveryError as error:
@@ -87,7 +86,7 @@ def _as_json(alert: Alert) -> dict[str, Any]:
         "summary": alert.summary,
         "opened_at": as_utc_iso(alert.opened_at),
         "count": alert.count,
-        "notification_count": alert.notification_count,
+        "sent": {channel.value: getattr(alert, channel.sent_column) for channel in Channel},
         "notified_at": as_utc_iso(alert.notified_at) if alert.notified_at else None,
         "muted_until": as_utc_iso(alert.muted_until) if alert.muted_until else None,
         "acknowledged_by": alert.acknowledged_by,

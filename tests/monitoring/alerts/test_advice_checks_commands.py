@@ -249,4 +249,4 @@ class TestCommands:
         assert "No worker is alive and 3 live matches wait" in output
         assert "Start a worker" in output
         (alert,) = json.loads(self.run("alerts", "--json"))["alerts"]
-        assert (alert["key"], alert["notification_count"]) == ("no-worker", 0)
+        assert (alert["key"], alert["sent"]) == ("no-worker", {"webhook": "", "sentry": ""})

@@ -23,7 +23,7 @@ from tests.monitoring.alerts.servers import HttpReceiver
 
 
 def message(*alerts: Alert) -> dict[str, Any]:
-    return document(alerts or (alert(),), base_url="https://vl.test", now=NOW)
+    return document(alerts or (alert(),), "webhook_sent", base_url="https://vl.test", now=NOW)
 
 
 def alert(key: str = "stale:7", summary: str = "India - Australia has had no update for 5 min", **more: Any) -> Alert:
@@ -141,7 +141,7 @@ class TestMessageText:
         assert body["alerts"][0]["detail"] == {"api_key": "***", "url": "https://***:***@host/"}
 
     def test_an_end(self) -> None:
-        body = message(alert(closed_at=NOW, notification_count=1))
+        body = message(alert(closed_at=NOW, webhook_sent="critical"))
         assert body["event"] == "over"
         assert body["subject"].startswith("[VictoryLine] OVER: India - Australia")
 
@@ -156,11 +156,11 @@ class TestSentry:
         return Sentry(f"http://publickey@127.0.0.1:{hook.port}/42").send(message(*alerts))
 
     def test_one_event_an_alert_with_its_key_as_fingerprint(self, hook: HttpReceiver) -> None:
-        assert self.send(hook, alert(), alert("grade", pk=4)) == "accepted 2 events"
+        assert self.send(hook, alert("layout:7"), alert("breaker:crex", pk=4)) == "accepted 2 events"
         assert {got.path for got in hook.got} == {"/api/42/envelope/"}
         assert "sentry_key=publickey" in hook.got[0].headers["x-sentry-auth"]
         first, second = self.events(hook)
-        assert (first["fingerprint"], second["fingerprint"]) == (["stale:7"], ["grade"])
+        assert (first["fingerprint"], second["fingerprint"]) == (["layout:7"], ["breaker:crex"])
         assert first["level"] == "error"
         assert first["logentry"]["formatted"] == "India - Australia has had no update for 5 min"
         assert not {"user", "request", "server_name", "modules"} & first.keys()
@@ -171,8 +171,7 @@ class TestSentry:
             ("changed:crex", "critical", "schema_break", "error"),
             ("layout:7", "critical", "schema_break", "error"),
             ("challenge:crex", "critical", "anti_bot_challenge", "error"),
-            ("blocked:crex", "critical", "source_refuses", "error"),
-            ("breaker:crex_source", "warning", "circuit_opened", "warning"),
+            ("breaker:crex_source", "critical", "circuit_opened", "warning"),
             ("sparse:crex", "warning", "data_integrity_degraded", "warning"),
             ("drift:crex:play:venue", "warning", "data_integrity_degraded", "warning"),
         ],
