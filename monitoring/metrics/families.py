@@ -28,6 +28,7 @@ from scraping.models import (
     BreakerState,
     HealthStatus,
     Match,
+    MatchRef,
     Scraper,
 )
 
@@ -147,8 +148,11 @@ def _breakers(evaluation: Evaluation) -> Iterator[Metric]:
     by_state = _counts(Breaker.objects, "state")
     states = [(state.value.lower(), by_state.get(state, 0)) for state in BreakerState]
     yield gauge("scraper_breakers", "Breakers by state.", states, "state")
-    # A match's breaker at rest has no series: there are as many as matches, and they say nothing.
-    shown = [one for one in evaluation.breakers if one.source_id or BREAKER_NUMBERS[one.state] or one.failure_count]
+    # A match's breaker has series while its match is watched (later nothing would close it) and it is not at rest.
+    restless = [one for one in evaluation.breakers if BREAKER_NUMBERS[one.state] or one.failure_count]
+    refs = [one.ref_id for one in restless if one.ref_id]
+    watched = set(MatchRef.objects.filter(pk__in=refs, is_watched=True).values_list("pk", flat=True))
+    shown = [one for one in evaluation.breakers if one.source_id or (one in restless and one.ref_id in watched)]
     numbers = [(one.name, BREAKER_NUMBERS[one.state]) for one in shown]
     yield gauge("scraper_breaker_state", "0: closed, 1: half open, 2: open.", numbers, "name")
     ages = [(one.name, (evaluation.now - one.last_state_change).total_seconds()) for one in shown]

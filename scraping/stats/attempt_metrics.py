@@ -83,7 +83,7 @@ def _rates(read: Parsed) -> Iterator[tuple[str, float, list[str]]]:
     """Yields endpoint family, null rate and missing fields; nothing for what the source does not have yet."""
     if isinstance(read, Payload):
         yield "score", read.integrity.null_field_rate, list(read.integrity.missing_fields)
-    elif isinstance(read, Lineups) and read.lineups:
+    elif isinstance(read, Lineups) and any(side.starters or side.is_confirmed for side in read.lineups):
         starters = [player for side in read.lineups for player in side.starters]
         placed = sum(bool(player.position) for player in starters)
         short = [f"{side.side}.starters" for side in read.lineups if side.is_xi_missing]

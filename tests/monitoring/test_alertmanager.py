@@ -171,7 +171,7 @@ def test_a_broken_source_is_mailed_and_posted_and_so_is_its_end(tmp_path: Path) 
     box, smtp_port, ports = Mailbox(), free_port(), (free_port(), free_port())
     smtp = Controller(box, hostname="127.0.0.1", port=smtp_port)
     smtp.start()
-    system = EmbeddedSystem(tmp_path / "var", STADIUM_PACE="10", **breakers)
+    system = EmbeddedSystem(tmp_path / "var", STADIUM_PACE="2", **breakers)  # no match ends meanwhile
     try:
         with HttpReceiver() as slack, HttpReceiver() as heartbeat, system:
             targets = {"victoryline-web": system.port, "victoryline-engine": int(system.env["PROMETHEUS_PORT"])}
@@ -205,7 +205,8 @@ def watch_and_break(
     assert prometheus.value("sum(active_scrapers_count)") == pytest.approx(health["active_scraper_count"], abs=2)
     assert all("instance" in one["metric"] for one in prometheus.query("scraper_pids_current"))
     assert not prometheus.query('{exported_instance!=""}')
-    assert not prometheus.query("count by (__name__, match_id) ({match_id!=''}) > 1 unless on (__name__) {le!=''}")
+    figures = 'label_replace({__name__=~"(scraper|data|integrity|active)_.+"} != 0, "of", "$1", "__name__", "(.+)")'
+    assert not prometheus.query(f"count without (instance, job) ({figures}) > 1"), "one exporter for each figure"
     wait_for(lambda: heartbeat.got, 60, "the dead man's switch calls")
 
     def reported(status: str) -> Callable[[], bool]:

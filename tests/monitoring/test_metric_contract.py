@@ -19,6 +19,7 @@ from scraping.browser.host import BrowserHost
 from scraping.browser.launcher import BrowserOptions
 from scraping.browser.sessions import Sessions
 from scraping.errors import ReadTimeout, Transient
+from scraping.models import Breaker, BreakerState
 from scraping.payloads import Figures, Lineup, LineupPlayer, Lineups, PlayerFigure
 from scraping.stats import attempt_metrics
 from scraping.stats.read_stats import ReadStats
@@ -179,7 +180,13 @@ def test_line_ups_and_ratings_have_null_rates_of_their_own(client: Client) -> No
         if name == "integrity_null_rate" and ("match_id", "crex_lined-up") in labels
     }
     assert rates == {"lineups": 0.5, "formation": 0.5, "ratings": 0.5}
-    attempt_metrics.completeness("crex", Lineups(**about))  # none there yet: nothing is missing
+    about["source_event_id"] = "too-early"  # none yet, or squads without an eleven: nothing is missing
+    squads = tuple(
+        Lineup(side=side, players=(LineupPlayer(player_id="1", name="P1"),)) for side in ("team_a", "team_b")
+    )
+    for early in (Lineups(**about), Lineups(**about, lineups=squads)):
+        attempt_metrics.completeness("crex", early)
+    assert not [of for name, of in read(client) if ("match_id", "crex_too-early") in of]
     missing = {dict(labels)["field"] for name, labels in read(client) if name == "integrity_required_missing_total"}
     assert {"team_b.formation", "rating"} <= missing
 
@@ -202,3 +209,13 @@ def test_three_hundred_matches_take_less_than_300_kilobytes_from_memory(
     for key in list(attempt_metrics._matches):
         attempt_metrics._matches[key] = float("-inf")
     attempt_metrics.end_series(list)
+
+
+def test_a_breaker_has_series_while_its_match_is_watched_and_it_is_not_at_rest(client: Client) -> None:
+    """One that is half open when its match ends would stay so, and its alert with it."""
+    states = {"open": BreakerState.OPEN, "ended": BreakerState.HALF_OPEN, "rest": BreakerState.CLOSED}
+    for event, state in states.items():
+        ref = make_ref(make_match(), source_event_id=event, is_watched=event != "ended")
+        Breaker.objects.create(name=f"{ref.key}_scraper", ref=ref, state=state, last_state_change=NOW)
+    shown = {dict(of)["name"] for name, of in read(client) if name == "scraper_breaker_state"}
+    assert shown == {"crex_open_scraper"}
