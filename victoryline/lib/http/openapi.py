@@ -42,19 +42,6 @@ HEADERS: dict[str, tuple[str, str, Any]] = {
     "X-Data-Age-Seconds": ("integer", "Seconds since the source was read.", 42),
     "X-Data-State": ("string", "fresh, aging, partial, stale, frozen, paused, final or unknown.", "stale"),
 }
-DETAILS = {
-    400: "`limit` can't be used: Ensure this value is less than or equal to 100.",
-    401: "Send a token: `Authorization: Bearer <token>`. POST /token/generate-token gives one for an API key.",
-    403: 'This needs a key with the scope "operate"; yours doesn\'t have it.',
-    404: "No match is known as crex_13KM. GET /api/v1/matches lists those that are.",
-    409: "The match is not paused.",
-    410: "The requested state is no longer kept. Read the whole match, and continue from its sequence.",
-    413: "The body may hold 256 KB at most.",
-    415: 'Unsupported media type "text/plain" in request.',
-    429: "Your requests of this minute are used up. Try again in 12 s.",
-    503: "Our database can't be reached at the moment. Nothing is lost; try again in a few seconds.",
-}
-TOO_STALE = "The data is 42 s old and you accept 10 s. Try again after Retry-After, or with a larger max_age."
 FRESHNESS = "X-Data-State"  # answers with this header are about matches
 
 Operation = dict[str, Any]
@@ -105,10 +92,9 @@ def complete(result: dict[str, Any], generator: Any, request: Any, public: bool)
         for operation in ways.values():
             operations[operation["operationId"]] = operation
             is_read = FRESHNESS in operation["responses"].get("200", {}).get("headers", {})
-            takes_age = any(each["name"] == "max_age" for each in operation.get("parameters", ()))
             for code, answer in operation["responses"].items():
                 _add_headers(answer, int(code), is_read=is_read)
-                _add_problems(answer, int(code), path, takes_age=takes_age)
+                _add_problem(answer, int(code), path)
             _add_examples(operation, schemas)
             _refuse_blanks(operation)
             if _is_body_needed(operation, schemas):
@@ -200,20 +186,17 @@ def _add_headers(answer: dict[str, Any], code: int, *, is_read: bool) -> None:
         headers.update({name: {**_header(name), "required": False} for name in LIMITS})
 
 
-def _add_problems(answer: dict[str, Any], code: int, path: str, *, takes_age: bool) -> None:
-    """Adds the problem documents as the API would answer them."""
+def _add_problem(answer: dict[str, Any], code: int, path: str) -> None:
+    """Adds a problem document of the usual kind as an example."""
     content = answer.get("content", {}).get(problems.MEDIA_TYPE)
     if content is None:
         return
     request = HttpRequest()
     request.path = path.replace("{match_id}", "crex_13KM").replace("{job_id}", "7")
     request.request_id = REQUEST_ID  # type: ignore[attr-defined]
-    more: dict[str, Any] = {"retry_after": {429: 12, 503: 5}[code]} if code in (429, 503) else {}
-    shown = [problems.document(request, code, DETAILS[code], extensions=more)]
-    if code == 503 and takes_age:
-        more = {"retry_after": 3, "data_age_seconds": 42, "state": "stale"}
-        shown.append(problems.document(request, code, TOO_STALE, kind="too-stale", extensions=more))
-    content["examples"] = {each["code"]: {"value": each} for each in shown}
+    more = {"retry_after": problems.RETRY_SECONDS} if code in (429, 503) else {}
+    shown = problems.document(request, code, problems.KINDS[problems.of_status(code)].meaning, extensions=more)
+    content["examples"] = {shown["code"]: {"value": shown}}
 
 
 class Link(NamedTuple):
