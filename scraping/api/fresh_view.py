@@ -1,7 +1,6 @@
 """The view of all match answers: freshness headers, conditional requests, `max_age`.
 
-Data comes from the document cache. While the database is away the same view answers with the last known data, its true
-age and `X-Data-Source: cache`; data that no cache holds is a 503.
+While the database is away it answers with the last known data, its true age and `X-Data-Source: cache`, or with 503.
 """
 
 from __future__ import annotations
@@ -206,10 +205,7 @@ def age_headers(freshness: Freshness) -> dict[str, str]:
 
 
 def match_etag(match: CachedMatch) -> str:
-    """Returns a strong ETag: it names the data of the match, not its age, which is in the headers.
-
-    A match that was never read has no sequence yet, so nothing to compare.
-    """
+    """Returns a strong ETag of the data of the match, without its age; empty for a match that was never read."""
     return f'"{match_version(match)}"' if match.sequence else ""
 
 

@@ -1,7 +1,4 @@
-"""Jobs over HTTP: start a round or a list of matches, read its progress, retry failed tasks.
-
-Nothing is read from a source here: requests write the journal, workers do the rest.
-"""
+"""Jobs over HTTP: start a round or a list of matches, read its progress, retry failed tasks."""
 
 from __future__ import annotations
 

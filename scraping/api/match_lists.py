@@ -1,7 +1,6 @@
-"""Lists of matches: the age of a list, and the matches that are left out of it.
+"""Lists of matches, as old as the matches that we read ourselves.
 
-The age of a list is that of the matches we read. Matches that only a partner submits show their own age: one silent
-partner must neither make every list stale nor be the reason of a refusal.
+Matches that only a partner submits show their own age: one silent partner must not make every list stale.
 """
 
 from __future__ import annotations
@@ -130,10 +129,7 @@ def age_of_list(matches: Sequence[CachedMatch], max_age: int | None, now: dateti
 def _without_stale_submissions(
     found: Sequence[CachedMatch], max_age: int | None, now: datetime
 ) -> tuple[Sequence[CachedMatch], int]:
-    """Leaves out submitted matches that are older than the caller accepts; returns the rest and how many were left out.
-
-    A consumer that stops submitting would otherwise fail every list with `max_age`. Stale readings of our own fail it.
-    """
+    """Leaves out submitted matches older than the caller accepts; returns the rest and how many were left out."""
     if max_age is None:
         return found, 0
     kept = [match for match in found if not (match.is_submitted and match.freshness(now).is_older_than(max_age))]

@@ -1,7 +1,4 @@
-"""A match over HTTP: its present state, events, line-ups and conflicts.
-
-A view reads the document cache and returns an ETag and a function that renders the body.
-"""
+"""A match over HTTP: its present state, events, line-ups and conflicts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Data that consumers submit: POST /cricket-data, and the state of a submission.
 
-A request is checked and written to the journal; workers do the rest. An invalid value is a 400 that names it by its
-path, and then nothing of the request is accepted.
+A request is checked and written to the journal; workers do the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Teams with stable ids: GET /api/v1/teams and /api/v1/teams/{id}.
-
-All teams are read at once and kept for some seconds, so that every filter means the same while the database is away.
-"""
+"""Teams with stable ids: GET /api/v1/teams and /api/v1/teams/{id}. All are read at once and kept for some seconds."""
 
 from __future__ import annotations
 

@@ -25,9 +25,8 @@ MAX_UNCHANGED_FACTOR = 8  # for a page without a pulse whose content was found t
 EXTRACT_SECONDS = 10.0  # a page that takes longer hangs
 WATCH_SECONDS = 5.0
 
-# The extractor is installed in the page once; a call is then a few bytes and returns one string. Sending the script
-# and returning objects each time would cost ten times the CPU in Playwright's driver. A symbol keeps the function
-# out of the page's own names.
+# Installed in the page once: sending the script and returning objects each time would cost ten times the CPU in
+# Playwright's driver. A symbol keeps the function out of the page's own names.
 _INSTALL = """(argument) => {
   const extract = %s;
   const plan = JSON.parse(argument);

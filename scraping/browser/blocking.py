@@ -1,7 +1,6 @@
-"""Request blocking: pages load no images, fonts, styles, media, trackers, maps or videos.
+"""Request blocking: pages load no images, fonts, styles, media, trackers, maps or videos, to save bytes.
 
-Saves bytes of a source's budget. It is no protection, because Playwright does not route redirects; the forward proxy
-enforces which hosts a page can reach.
+It is no protection, because Playwright does not route redirects; the forward proxy enforces the hosts.
 """
 
 from __future__ import annotations

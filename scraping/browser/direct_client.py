@@ -1,8 +1,7 @@
 """The HTTP client for direct reads: requests a source's endpoints with the cookies and headers of a visit.
 
-Playwright's request context would do the same through its driver and ask Chromium for the cookies of every request:
-about seven times the CPU, no limit on the size of a response, and it stops working when the browser dies.
-Every dimension of a response has a limit: time, bytes as sent, bytes decompressed, redirects, headers.
+Playwright's request context would take about seven times the CPU, has no limit on the size of a response, and ends
+with the browser. Every dimension of a response has a limit: time, bytes (sent, decompressed), redirects, headers.
 """
 
 from __future__ import annotations
@@ -193,8 +192,7 @@ def _corrupt(problem: object) -> Transient:
 class Decompressor:
     """Decompresses one body: `feed` its chunks, then `finish`.
 
-    Guards against compression bombs: zlib is never asked for more than the rest of the limit, so a bomb costs the
-    limit and no more. aiohttp's own decompression has no such bound.
+    Guards against compression bombs: zlib is never asked for more than the rest of the limit.
     """
 
     def __init__(self, encoding: str, limit: int) -> None:

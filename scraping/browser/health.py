@@ -81,8 +81,7 @@ def recycle_reason(usage: BrowserUsage, policy: RecyclePolicy) -> tuple[LaunchCa
 class HealthMonitor:
     """Checks the browser every few seconds on the loop thread, from `start` to `stop`.
 
-    Waiting time is counted in intervals of its own, not by the clock: after a pause of the whole process (SIGSTOP, a
-    sleeping laptop) a browser is not taken for hung.
+    Waiting time is counted in intervals, not by the clock: after a pause of the whole process no browser is hung.
     """
 
     def __init__(self, host: BrowserHost, *, every_seconds: float = CHECK_SECONDS) -> None:

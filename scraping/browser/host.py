@@ -256,10 +256,7 @@ class BrowserHost:
         return launched
 
     async def _close_old(self, *, is_polite: bool) -> int:
-        """Closes the old browser: regularly, or by killing its process tree first. Bounded in time, never raises.
-
-        Returns the number of its processes that were alive.
-        """
+        """Closes or kills the old browser; returns how many of its processes were alive. Bounded, never raises."""
         playwright, launched, pid = self._playwright, self._launched, self.pid
         self._playwright = self._launched = self.pid = None
         if playwright is None:

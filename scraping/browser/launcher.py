@@ -44,8 +44,7 @@ BASE_ARGUMENTS = (
     "--metrics-recording-only",
     "--mute-audio",
     "--no-first-run",
-    # Attached pages of a source share renderers: fifty of their own would hold a gigabyte. The price: the crash of a
-    # renderer closes several pages.
+    # Attached pages share renderers: fifty of their own would hold a gigabyte.
     "--renderer-process-limit=12",
 )
 

@@ -134,8 +134,7 @@ def free_memory_bytes() -> int:
 class TreeMemory:
     """Measures the memory of a process and its descendants, shared pages counted once (PSS).
 
-    PSS costs the kernel some milliseconds per process. So it is read only as often as takes a hundredth of a core;
-    in between, the figure follows the private memory, which is cheap to read.
+    PSS is slow to read: only as often as takes a hundredth of a core. In between the private memory is followed.
     """
 
     def __init__(self, pid: int | None = None, *, share: float = 0.01) -> None:

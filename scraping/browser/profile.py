@@ -1,7 +1,7 @@
 """The browser profile of a session: the same in page scripts, in request headers and in direct reads.
 
-Version and client hints are those of the real Chromium, because a page can check them. Language and time zone follow
-the country of the session's proxy. playwright-stealth is optional and sets only what does not contradict the profile.
+Version and client hints are those of the real Chromium. Language and time zone follow the country of the session's
+proxy. playwright-stealth is optional and sets only what does not contradict the profile.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""In-page reads: requests are made by `fetch` inside an open page, so that TLS, HTTP version, headers and cookies are
-those of Chromium itself.
+"""In-page reads: requests are made by `fetch` inside an open page, for sources that accept only a browser's connection.
 
-For sources that refuse every client whose connection is not a browser's. The page belongs to the source's origin, but
-has no content of the source: its scripts could replace `fetch`. Many requests share one call into the page, which
-returns the responses that have arrived, so that none waits for the slowest. Every response has the limits of a direct
-read: time, bytes, and the hosts that the forward proxy allows.
+The page belongs to the source's origin, but has no content of the source: its scripts could replace `fetch`. Many
+requests share one call into the page, which returns the responses that have arrived. Every response has the limits of
+a direct read: time, bytes, and the hosts that the forward proxy allows.
 """
 
 from __future__ import annotations

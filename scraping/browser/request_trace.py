@@ -1,8 +1,4 @@
-"""Log lines of requests to sources, one for each request that the level (SOURCE_TRACE) selects, without secrets.
-
-A match that is read well in the end may have needed a second request, another session or a visit: only these lines
-show that. At the level `failed` an undisturbed system writes none.
-"""
+"""Log lines of requests to sources, one for each request that the level (SOURCE_TRACE) selects, without secrets."""
 
 from __future__ import annotations
 

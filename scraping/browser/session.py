@@ -1,7 +1,6 @@
 """A session at a source: one identity (profile, proxy, cookies), its browser context and its direct client.
 
-Cookies are kept in memory and outlive the browser: when Chromium dies, direct reads continue, and the next visit gets
-the same cookies in a new context.
+Cookies are kept in memory and outlive the browser: the next visit gets them in a new context.
 """
 
 from __future__ import annotations
@@ -312,8 +311,7 @@ class Session:
     def retire_context(self, page: Page) -> None:
         """Has every later page opened in a fresh context, after a page of the present one timed out (FR-021).
 
-        A hanging page may leave its context with requests that never end. The session keeps its identity: the fresh
-        context gets its cookies. Other pages of the old context are read on, and the last one closes it.
+        The fresh context gets the cookies. Other pages of the old context are read on, and the last one closes it.
         """
         self._retire(page.context)
 
@@ -324,8 +322,7 @@ class Session:
     async def open_context(self) -> BrowserContext:
         """Returns the context in the current browser, with the cookies that direct responses have set meanwhile.
 
-        A page to be opened in it is counted from here on, so that the context is not closed before. A browser that
-        cannot open a context is reported lost.
+        Counts the page to be opened in it, so that the context is not closed before.
         """
         async with self._opening:
             browser, generation = await self.host.browser()

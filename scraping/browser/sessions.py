@@ -1,8 +1,7 @@
 """The sessions of a worker: one or more per source, replaced when the source refuses one or its time is over.
 
-A session is sticky, because a source trusts a visitor that it has seen before. When its time is over, the next visit
-opens a successor; the old session serves direct reads until that visit has succeeded. Of several sessions the least
-recently used one reads; each is opened by a visit.
+When its time is over, the next visit opens a successor; the old session serves direct reads until that visit has
+succeeded. Of several sessions the least recently used one reads; each is opened by a visit.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ _quarantined = Gauge("scraper_proxies_quarantined", "Proxies in quarantine at a 
 class UsualSizes:
     """The usual bytes of a request, for each match and the documents that are read of it.
 
-    Guards against a heavy page in place of the data, such as a bot challenge that no parser recognises. What follows an
-    abnormal reading is learned anew: a match whose data have grown costs one session, not one for every reading.
+    Guards against a heavy page in place of the data, such as a bot challenge that no parser recognises. After an
+    abnormal reading the size is learned anew: a match whose data have grown costs one session.
     """
 
     def __init__(self) -> None:
@@ -114,8 +113,7 @@ class Sessions:
     async def get(self, site: Site, *, is_visit: bool = False) -> Session:
         """Returns the least recently used session of a source; opens one where there is none, or its site has changed.
 
-        A visit opens another where there are fewer than planned. It may get the successor, which replaces a session
-        once the visit has succeeded. Open pages stay in their session.
+        A visit opens another where there are fewer than planned, and may get the successor of one whose time is over.
         """
         if not self._version:
             browser, _ = await self.host.browser()
@@ -180,10 +178,7 @@ class Sessions:
         self._end(session, cause, reason, is_quarantined=is_refused)
 
     def _may_rotate_for_challenge(self, key: str) -> bool:
-        """Returns False for ten minutes after a session was replaced for a challenge.
-
-        A challenge that the new session meets too is passed by no session; each further one would use up a proxy.
-        """
+        """Returns False for ten minutes after a session was replaced for a challenge: another would meet it too."""
         now = self._clock()
         if now - self._challenged_at.get(key, float("-inf")) < CHALLENGE_SECONDS:
             return False

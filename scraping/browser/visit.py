@@ -68,10 +68,7 @@ class PageVisit:
     is_readable: IsReadable = lambda _: True
 
     async def read(self) -> Reading:
-        """Returns the page and the intercepted documents.
-
-        A screenshot is taken where wanted before the page closes, because it cannot be taken later.
-        """
+        """Returns the page and the intercepted documents, with a screenshot where wanted."""
         page: Page | None = None
         interception = Interception(self.endpoints, self.session.site, self.session.host.options.max_body_bytes)
         try:
@@ -144,10 +141,7 @@ class PageVisit:
 
 
 class Interception:
-    """Keeps the responses to a page's own requests that match the endpoints of the adapter.
-
-    Host, method, path and content type must all match. Of several responses of an endpoint the last good one counts.
-    """
+    """Keeps the responses to a page's own requests that match an endpoint by host, method, path and content type."""
 
     def __init__(self, endpoints: tuple[Endpoint, ...], site: Site, max_body_bytes: int) -> None:
         self._endpoints = endpoints

@@ -200,9 +200,8 @@ class CachedMatch:
     def updated_by(self, published: CachedMatch) -> CachedMatch:
         """Returns this document with the news that a worker published.
 
-        With the same sequence only the time of the poll is news: the worker may have read the row before a pause. It
-        also remembers the plans of other sources from a while ago, so known plans stay unless the published one is
-        later than the poll.
+        With the same sequence only the time of the poll is news: the worker may have read the row before a pause. Its
+        plans of other sources may be old: known ones stay unless the published one is later than the poll.
         """
         refs = _merged_plans(self, published)
         if published.sequence != self.sequence:

@@ -47,8 +47,7 @@ class Freshness:
 def measure(match: CachedMatch, now: datetime, *, stale_after: float) -> Freshness:
     """Returns the freshness at `now`. A clock that ran backwards makes no age negative.
 
-    A match that has not begun is read seldom, as it was planned: it is stale when it is late by `stale_after`. A frozen
-    one, for which every recovery step was tried in vain, is frozen until it is read again.
+    A match that has not begun is read as seldom as planned: it is stale when it is late by `stale_after`.
     """
     scraped_at, status = match.scraped_at, match.status
     age = None if scraped_at is None else max(0.0, (now - scraped_at).total_seconds())

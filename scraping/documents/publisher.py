@@ -1,9 +1,8 @@
 """Writes every committed match to Redis, in a thread of its own.
 
-Guards a poll against its rendering: the thread that commits only notes the match (about a microsecond). The thread of
-this module renders the noted matches within some milliseconds, from the objects that ingest has in memory, and stores
-them in one round trip. Once in SWEEP_SECONDS one of all workers stores every listed match from the database, so that
-an emptied Redis is full again soon. What cannot be stored is dropped: the next poll of the match brings it again.
+Guards a poll against its rendering: the thread that commits only notes the match. The thread of this module renders
+the noted matches from the objects that ingest has in memory, and stores them in one round trip. Once in SWEEP_SECONDS
+one of all workers stores every listed match, so that an emptied Redis is full again soon.
 """
 
 from __future__ import annotations
@@ -152,10 +151,7 @@ class Publisher:
 
 
 def _later(noted: MatchRef | None, ref: MatchRef | None) -> MatchRef | None:
-    """Returns the later of two notes on one match; None if the database must be read.
-
-    A source whose poll had no news may be written after one that had, and still hold the earlier state of the match.
-    """
+    """Returns the later of two notes on one match; None if the database must be read: one holds an earlier state."""
     if noted is None or ref is None or ref.match.sequence < noted.match.sequence:
         return None
     return ref

@@ -1,7 +1,4 @@
-"""Reads over matches for the API and the status page: one or two queries each for any number of rows.
-
-Earlier states are snapshots, each written once and kept for a day; `difference` compares two states.
-"""
+"""Reads over matches for the API and the status page: one or two queries each for any number of rows."""
 
 from __future__ import annotations
 
@@ -216,8 +213,8 @@ def at_sequence(match_id: int, sequence: int) -> Snapshot | None:
 def at_time(match_id: int, moment: datetime) -> Snapshot | None:
     """Returns the state that every process served at this time: SERVED_AFTER its writing, whenever it was polled.
 
-    To the millisecond, as in all answers: a request for the `served_at` of a state returns that state. Workers' clocks
-    differ a little, so a state may have an earlier time than the one before it: then the earlier sequence counts.
+    To the millisecond, as in all answers. Workers' clocks differ a little: of two states in the wrong order of their
+    times the earlier sequence counts.
     """
     try:
         after = moment.replace(microsecond=moment.microsecond // 1000 * 1000) + MILLISECOND - SERVED_AFTER

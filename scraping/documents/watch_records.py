@@ -1,7 +1,4 @@
-"""The watch over matches as operators see it: stalest or paused ones first, the next poll, the last recovery step.
-
-Reads columns that ingest, lifecycle and pacing write, in two queries for any number of matches.
-"""
+"""The watch over matches as operators see it: stalest or paused ones first, the next poll, the last recovery step."""
 
 from __future__ import annotations
 

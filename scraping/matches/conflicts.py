@@ -1,9 +1,7 @@
 """Conflicts between sources: rows that are opened, counted, and closed when the sources agree again.
 
-Only a conflict that lasts is logged. One of two sources is always some seconds late, and a wide or a goal that it does
-not have yet is a difference: a log line for each of those would hide the ones that need an operator.
-
-The only writer of Conflict. Called inside the transaction that writes the match, with its row locked.
+Only a conflict that lasts is logged, because one of two sources is always some seconds late. The only writer of
+Conflict. Called inside the transaction that writes the match, with its row locked.
 """
 
 from __future__ import annotations

@@ -194,10 +194,10 @@ def advance(ref: MatchRef, events: Sequence[Event]) -> None:
 
 
 def omits_known(ref: MatchRef, events: Sequence[Event]) -> bool:
-    """Returns whether the list lacks events that are stored, of the part of the match that it covers.
+    """Returns whether the list lacks stored events of the part between its first and its last numbered event.
 
-    It covers the part between its first and its last numbered event. An event without a number has its place by its
-    time, else by its over; one with the place of a listed event is a part of that one, as a wicket is of its ball.
+    An event without a number has its place by its time, else by its over; at the place of a listed event it is a part
+    of that one, as a wicket is of its ball.
     """
     numbered = [event for event in events if event.ordinal is not None]
     ordinals = {event.ordinal for event in numbered if event.ordinal is not None}
@@ -232,7 +232,6 @@ def _place(innings: int | None, over: str | None) -> tuple[int, int, int] | None
 def reaches(ordinals: Collection[int], through: int) -> bool:
     """Returns whether a list with these numbers overlaps the known events.
 
-    One that begins with the very next ball does not: events that belong to the last known ball, its wicket, the end of
-    its over, have no number, and may be missing from the list.
+    One that begins with the very next ball does not: events of the last known ball without a number may be missing.
     """
     return bool(ordinals) and (min(ordinals) <= through or event_keys.is_first(min(ordinals)))

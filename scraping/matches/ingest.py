@@ -146,10 +146,7 @@ def lock_ref(ref_id: int, *, match_id: int | None = None) -> MatchRef:
 
 
 def other_refs(ref: MatchRef) -> list[MatchRef]:
-    """Returns the refs of the match at its other sources, those that have been read; locked with their match.
-
-    Without a query where there are none; a ref that was added during this reading is included.
-    """
+    """Returns the refs of the match at its other sources that have been read, locked with their match."""
     if not getattr(ref, "has_other_sources", True):
         return []
     refs = MatchRef.objects.filter(match_id=ref.match_id).exclude(pk=ref.pk).exclude(captured_at=None)
@@ -232,8 +229,7 @@ def _reconciled(
 ) -> Reconciled:
     """Reconciles the enabled sources, and notes conflicts. An end of the match at a disabled one would count for ever.
 
-    `was`: the state of this source before. If its play has changed it is moving; of the others it is known only that
-    none of them has moved since the match changed last.
+    `was`: the state of this source before. Of the others it is known that none has moved since the match changed last.
     """
     refs = (ref, *(other for other in others if other.source.is_enabled))
     still = (now - match.last_changed_at).total_seconds() if match.last_changed_at else None

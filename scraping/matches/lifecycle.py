@@ -90,8 +90,7 @@ def mark_stale(match_id: int) -> None:
 def after_reading(match: Match, *, now: datetime, is_read: bool) -> None:
     """Sets the lifecycle columns of a match that was just read (the caller saves).
 
-    A reading that was under way when its match was paused does not end the pause. Data that was sent to us is no
-    evidence about our own polls, so it resets no failures.
+    A reading under way does not end a pause. Data that was sent to us resets no failures of our own polls.
     """
     if match.status in (Status.COMPLETED, Status.ABANDONED):
         _complete(match, now)

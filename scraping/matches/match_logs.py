@@ -1,9 +1,8 @@
 """Writes the log of a match that has ended to a file in STORAGE_DIR/match_logs/{match_id}. Writes MatchArchive.
 
-It has everything about how the match was read, for the time when its rows are deleted: states with their times, every
-revision of its events, line-ups and figures, errors, scrapers' counters, tasks. Without secrets, written atomically and
-limited in size. After a correction another file is written; the earlier ones stay, with rows that retention has deleted
-since. A full disk costs only the log.
+It has everything about how the match was read, for the time when its rows are deleted. Without secrets, written
+atomically and limited in size. After a correction another file is written; the earlier ones stay, with rows that
+retention has deleted since.
 """
 
 from __future__ import annotations

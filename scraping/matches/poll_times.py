@@ -2,8 +2,6 @@
 
 The only module that writes `next_poll_at`, `is_watched` and `called_in_at` of refs (the scheduler's `clock` shifts all
 times when the machine's clock was set back). A watched ref has a next poll time; a ref that is not watched has none.
-Plans come from the pure policies in `policies.interval` and `policies.error_slowdown`; this module takes their input
-from the columns and puts their result back.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ def count_updates(
 ) -> dict[int, uuid.UUID]:
     """Counts readings (latency in ms and interval, by ref) by one statement; returns the ids of their scrapers.
 
-    New scrapers and those with errors are left out, unless `resets_errors`: most polls need no more than this.
-    `now`: None for readings without the events, which are counted and leave the age.
+    New scrapers and those with errors are left out, unless `resets_errors`. `now`: None for readings without events.
     """
     counted = bulk_sql.fetch_rows(
         """UPDATE scraping_scraper SET last_update_time = COALESCE(%s, last_update_time),
@@ -173,10 +172,9 @@ def _score_text(side: dict[str, Any]) -> str:
 
 
 def check_first_reading(ref: MatchRef, fresh: Scraper) -> tuple[str, ...]:
-    """Checks that a restarted scraper continues where the one before it stopped (EC-7); returns the problems.
+    """Checks that a restarted scraper loses and doubles nothing that is in the database (EC-7); returns the problems.
 
-    Compared with the state and the events in the database: none may be lost by the restart, and none may be there
-    twice. The result is logged and sent after the commit. Nothing is checked for a first scraper.
+    The result is logged and sent after the commit. Nothing is checked for a first scraper.
     """
     stopped = Scraper.objects.filter(ref=ref, stopped_at=fresh.start_time).exclude(pk=fresh.pk).first()
     if stopped is None:

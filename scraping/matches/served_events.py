@@ -74,8 +74,8 @@ def choose(rows: Sequence[MatchEvent], *, own: RankedSource, others: Sequence[Ra
 class _ServedIndex:
     """The served versions of the events that some new rows are about.
 
-    A source's own event keeps the id it was served under, even if its slot changes: goals are numbered anew when
-    one of them is retracted. One that was never served, because another source was faster, is found by its first slot.
+    A source's own event keeps the id it was served under, even if its slot changes (goals are numbered anew when one
+    is retracted). One that was never served is found by its first slot.
     """
 
     def __init__(self, match_id: int, rows: Sequence[MatchEvent], own: RankedSource) -> None:
@@ -136,10 +136,9 @@ def _follow(
     source: RankedSource | None,
     heavier: Sequence[MatchEvent],
 ) -> None:
-    """Decides about an event of which a version was served already, by this source or another one.
+    """Decides about an event of which a version (of `source`) was served already.
 
-    `source`: that of the served version. `heavier`: the versions of sources with more precedence; they may agree with
-    the served version without being served themselves.
+    `heavier`: the versions of sources with more precedence; they may agree with the served version.
     """
     is_own = before.source_id == row.source_id
     has_precedence = is_own or source is None or own.precedence > source.precedence

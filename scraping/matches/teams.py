@@ -1,8 +1,8 @@
 """Gives each side of a match the team that its name means: stable ids for consumers.
 
-A team is known by the identity of its name (`names.identity`), which the table of aliases decides. Two steps of the
-scheduler do it, so that ingest has no more to do: new and changed matches every few seconds, all of them every ten
-minutes and after a change of the aliases. Sole writer of the table of teams, and of the known teams of a match.
+A team is known by the identity of its name (`names.identity`), which the table of aliases decides. Done by the
+scheduler: new and changed matches every few seconds, all of them every ten minutes and after a change of the aliases.
+Sole writer of the table of teams, and of the known teams of a match.
 """
 
 from __future__ import annotations

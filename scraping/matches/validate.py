@@ -74,10 +74,7 @@ def accept(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], *, now: 
 
 
 def _is_confirmed(ref: MatchRef, state: dict[str, Any], others: Sequence[MatchRef]) -> bool:
-    """Counts the reading; returns whether another source has the same score or this is the third one in a row.
-
-    In a match that goes on no two readings may be equal: every reading below the known score counts.
-    """
+    """Counts the reading; returns whether another source has the same score or this is the third one in a row."""
     reading, _, suspect = ref.suspect_checksum.partition(":")
     summary = progress_summary(oriented(state, is_crossed=ref.is_crossed))
     number = int(reading) + 1 if suspect else 1

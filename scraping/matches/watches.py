@@ -1,9 +1,8 @@
 """Starts and ends the watches over matches: at the request of a person, and by the memory that is left.
 
-Guards against a watch too many: a machine without memory kills a process, and seldom the newest. So a new watch is
+Guards against a watch too many: a machine without memory kills a process, and seldom the newest. A new watch is
 refused first, idle watches are ended to make room, and a refused watch starts by itself later. The same admission
-applies to matches that are discovered, and to the tasks of jobs (see scheduler/hint.py). Workers report with every
-heartbeat how much memory their machine has left.
+applies to discovered matches and to the tasks of jobs (scheduler/hint.py).
 """
 
 from __future__ import annotations

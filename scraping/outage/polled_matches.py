@@ -1,7 +1,6 @@
 """The matches that a worker read lately, with the payload of each that the database has.
 
-An equal reading is written by short statements. During an outage of the database the worker polls these matches on,
-and spools the readings that differ.
+During an outage of the database the worker polls these matches on, and spools the readings that differ.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class PolledMatch:
 
 
 class PolledMatches(dict[int, PolledMatch]):
-    """The matches by the id of their ref. Task threads add to it, the outage keeper polls from it and removes old ones.
-
-    Each step is atomic.
-    """
+    """The matches by the id of their ref. Used by several threads; each step is atomic."""
 
     def get_or_add(self, match: HeldMatch, *, interval_seconds: float, now: float) -> PolledMatch:
         return self.setdefault(match.ref_id, PolledMatch(match, interval_seconds, now))

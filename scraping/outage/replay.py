@@ -43,11 +43,8 @@ def replay_all(spool: Spool, *, pace: Pace) -> int:
 def replay(updates: Sequence[Update], *, pace: Pace, now: datetime, is_merged: bool = False) -> int:
     """Writes a batch, one transaction per match, its updates in order; returns how many were written.
 
-    `is_merged`: so many wait that being up to date matters more than every state: of a match's updates in the batch,
-    all events are written and only the last state.
-
-    One transaction for all would lock many matches at once, and could deadlock with other writers. Raises
-    OperationalError or InterfaceError when the database is away again; writing the batch again is harmless.
+    `is_merged`: so many wait that of a match's updates in the batch all events are written and only the last state.
+    Raises OperationalError or InterfaceError when the database is away again; writing the batch again is harmless.
     """
     by_match: defaultdict[int, list[Update]] = defaultdict(list)
     for update in updates:

@@ -4,8 +4,7 @@ Guards against losing readings of an outage, also when the worker itself dies in
 counts as kept. A file belongs to the process that holds SQLite's exclusive lock on it, which ends with the process,
 however that ends; another process adopts a file whose lock is free.
 
-Over the limit the oldest update that is not critical is dropped. Critical ones are never dropped: losing a wicket would
-be worse than some megabytes more, and their number is bounded by what the matches can show. If the disk is full too,
+Over the limit the oldest update that is not critical is dropped; critical ones are never dropped. If the disk is full,
 updates stay in memory until it can be written again.
 """
 

@@ -149,10 +149,7 @@ class SourceAccess:
         )
 
     async def _ask_as_learned(self, session: Session, *, ask: Ask, required: Collection[str]) -> Reading:
-        """Makes requests directly or in a page, as learned; learns from a refusal in a session that is not yet used.
-
-        A refusal in a session with accepted requests means something else: its time is over, or we ask too much.
-        """
+        """Makes requests directly or in a page, as learned; learns from a refusal in a session that is not yet used."""
         site = session.site
         if site.read_way in REQUEST_WAYS:
             return await ask(session, ReadMode(site.read_way))

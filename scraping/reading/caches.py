@@ -1,8 +1,4 @@
-"""Caches of a worker: requests learned from visits, and payloads of answers that were parsed before.
-
-Losing an entry costs one visit or one parse. Both are shared by the task threads and bounded: the matches that were not
-read for the longest time are evicted first.
-"""
+"""Caches of a worker, shared by its threads: requests learned from visits, payloads of answers parsed before."""
 
 from __future__ import annotations
 
@@ -56,8 +52,7 @@ def derive_requests(
 ) -> dict[str, Request] | None:
     """Returns the requests of one match, derived from those of another by replacing the match's id; None if impossible.
 
-    Without this every match of a source would need a visit first, after each start of a worker. The result is only
-    tried: it must fit the adapter's endpoints, and the answers must be about the right match.
+    Without this every match of a source would need a visit first, after each start of a worker.
     """
     example_id, own_id = (
         re.compile(rf"(?<![A-Za-z0-9]){re.escape(one.source_event_id)}(?![A-Za-z0-9])") for one in (example_ref, ref)
@@ -83,11 +78,9 @@ def derive_requests(
 
 
 class PayloadCache:
-    """The payload of each match's last requested answers; the same answers are not parsed again.
+    """The payload of each match's last requested answers, which are not parsed again (a tenth of a second).
 
-    Parsing the list of balls of a long match takes a tenth of a second, and most polls return the same list. Only
-    cricket: the payload of a football match depends on the time as well, since its answers state when the half began
-    and not the minute.
+    Only cricket: the payload of a football match depends on the time as well.
     """
 
     def __init__(self, max_matches: int = MAX_MATCHES) -> None:

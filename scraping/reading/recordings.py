@@ -1,9 +1,8 @@
 """Anonymised recordings of responses, for tests: names, ids, addresses and texts are replaced, everything else stays.
 
-A recording is committed and must name no person, and the adapters must read it as they read the original. Every word
-that is not in vocabulary.txt becomes another word of the same length, every id another id in the same order,
-consistently over all documents. They are drawn from a seed in turn, not computed, so that nothing leads back to the
-original.
+The adapters must read a recording as they read the original. Every word that is not in vocabulary.txt becomes another
+word of the same length, every id another id in the same order, consistently over all documents; they are drawn, not
+computed, so that nothing leads back to the original.
 """
 
 from __future__ import annotations

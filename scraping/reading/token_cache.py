@@ -1,10 +1,8 @@
 """One source's token: fetched once for all readers, renewed before it expires.
 
 Guards against a token service that is away, slow or wrong. A valid token is used until it expires; after that no reader
-waits for the service, which is asked in the background with a growing pause.
-
-The expiry is the token's `exp` claim, read without checking the signature: the source decides whether it is valid.
-It is kept as a duration and not as a time of day, so that a wrong clock costs a token too many and no data.
+waits for the service, which is asked in the background with a growing pause. The expiry (`exp`) is kept as a duration,
+so that a wrong clock costs a token too many and no data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Direct requests to sources that need a token: sends ours, renews it once if refused, else uses public endpoints.
 
-A page's script may have its own token, and a visit keeps the header that it sent. Ours goes first, because it can be
-renewed without a visit. The page's token is used while there is none of ours.
+The token of the page's own script, which a visit has kept, is used while there is none of ours.
 """
 
 from __future__ import annotations

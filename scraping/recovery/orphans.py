@@ -43,10 +43,7 @@ class Orphan:
 
 
 class OrphanSweep(threading.Thread):
-    """Sweeps this machine when its worker starts and every half hour after that; once a minute while memory is short.
-
-    A thread of its own: to end a browser takes seconds, which the heartbeat does not have.
-    """
+    """Sweeps this machine at the start and every half hour after that; once a minute while memory is short."""
 
     def __init__(self, *, is_memory_short: Callable[[], bool]) -> None:
         super().__init__(name="orphans", daemon=True)

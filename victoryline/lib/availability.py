@@ -2,8 +2,7 @@
 
 Guards against an outage that costs every request a timeout, and the process all its threads. A caller that finds the
 service unreachable reports it; from then on all callers do without it, and one thread probes every second until it
-answers again. A service that is watched is probed all the time: a frozen one is noticed before the requests that wait
-for it have used up the threads.
+answers again. A service that is watched is probed all the time.
 """
 
 from __future__ import annotations

@@ -86,10 +86,7 @@ def read_below(folder: Path, path: Path) -> bytes | None:
 class WatchedFile:
     """Detects changes of a file that is read again at run time.
 
-    Remembers the state of the file at the last change: path, inode, modification time and size.
-
-    `settle_seconds`: a file that was written within this time counts as unchanged. It may be half written, and half a
-    file may well be valid; a later call sees all of it.
+    `settle_seconds`: a file that was written within this time counts as unchanged, because it may be half written.
     """
 
     def __init__(self, *, settle_seconds: float = 0.0) -> None:

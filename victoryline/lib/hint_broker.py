@@ -1,9 +1,8 @@
 """Dramatiq's Redis broker for messages that may be lost: it never waits for Redis, and never fails because of it.
 
-Guards against Dramatiq's behaviour while Redis is unreachable: a worker thread that has done its work tries to
-acknowledge the message until Redis is back, a consumer sleeps between attempts and can die of an unexpected error, and
-a stop breaks off when messages can't be put back. Our messages are hints, which the scheduler repeats from the journal:
-they may be duplicated or lost. While Redis is unreachable, a worker may read hints from the journal itself.
+Guards against Dramatiq's behaviour while Redis is unreachable: a worker thread tries to acknowledge its message until
+Redis is back, a consumer can die of an unexpected error, and a stop breaks off when messages can't be put back. Our
+messages are hints, which the scheduler repeats: they may be duplicated or lost. Meanwhile workers read the journal.
 """
 
 from __future__ import annotations

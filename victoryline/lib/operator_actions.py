@@ -1,9 +1,8 @@
 """Operator actions of the admin, one declaration each: for selected rows, on the page of a row, for all that match.
 
-`run` calls the function that the API and the commands call too. That function raises OperationRefused, with a message
-for the operator, where the action cannot be applied. The page shows both numbers: applied and refused. An action on
-all rows that match the filter of the list, or with a form on several, goes through the page BULK_PAGE: preview,
-reason, progress (scraping.admin.operations).
+`run` calls the function that the API and the commands call too; it raises OperationRefused where the action cannot be
+applied. An action on all rows that match the filter of the list, or with a form on several, goes through the page
+BULK_PAGE: preview, reason, progress (scraping.admin.operations).
 """
 
 from __future__ import annotations

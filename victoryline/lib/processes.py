@@ -81,9 +81,8 @@ def mark_as_own(folder: Path) -> None:
 def own_temp_dir(owner: str) -> Path:
     """Returns a temporary folder for this process alone, removed at its exit; `owner` is written into it.
 
-    Call it once, early. A supervisor creates one for each child and removes it too; this removal is for the case that
-    the supervisor was killed. Without a supervisor the process creates its own, so that files of a browser are not
-    mixed with others, and can be assigned to their owner after the process was killed.
+    Call it once, early. A supervisor creates one for each child and removes it too; without one the process creates its
+    own, so that files can be assigned to their owner after the process was killed.
     """
     folder = Path(tempfile.gettempdir())
     if not (folder / OWN).exists():

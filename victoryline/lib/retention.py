@@ -40,8 +40,7 @@ def rows(
 ) -> Rule:
     """Returns the rule of rows that are due. `before` runs in the same transaction, with the keys to delete.
 
-    `is_bare`: no other row refers to them (or `before` has detached it), so they are deleted by one statement. Django
-    would read each row to collect related ones. (Foreign keys refuse the statement if a reference is left.)
+    `is_bare`: no other row refers to them (or `before` has detached it), so they are deleted by one statement.
     """
 
     def step(now: datetime) -> int:

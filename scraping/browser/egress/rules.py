@@ -64,10 +64,7 @@ class EgressRules:
         )
 
     def check_url(self, url: str | URL) -> URL:
-        """Returns the parsed URL; EgressRefused where it is not allowed.
-
-        The caller connects to the returned URL, so that the checked and the requested URL cannot differ by parser.
-        """
+        """Returns the parsed URL, to which the caller connects; EgressRefused where it is not allowed."""
         try:
             found = URL(url, encoded=True) if isinstance(url, str) else url
             scheme, host, port = found.scheme, found.raw_host or "", found.port or 0

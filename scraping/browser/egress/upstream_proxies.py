@@ -1,8 +1,7 @@
 """Upstream proxies: chooses the least recently used one for a session and quarantines those that failed.
 
-Guards against using a proxy that the source refuses, and against using none when all are in quarantine.
-Policy only, nothing is sent here; `now` is in monotonic seconds. A proxy's credentials are in its `url` only: rows,
-logs, metrics and errors name the proxy by its hash.
+Guards against using a proxy that the source refuses, and against using none when all are in quarantine. Nothing is
+sent here; `now` is in monotonic seconds. Credentials are in `Proxy.url` only: everything else names it by its hash.
 """
 
 from __future__ import annotations

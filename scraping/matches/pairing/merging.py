@@ -1,7 +1,7 @@
 """Merges two matches: everything of one match is moved to the other, in one transaction.
 
-Guards against a match that is served twice. Nothing is lost: refs, events, line-ups, figures and conflicts move, and
-the emptied match redirects to the other. Nothing is doubled: of an event that both have, one version is served.
+Guards against a match that is served twice. Refs, events, line-ups, figures and conflicts move, and the emptied match
+redirects to the other. Of an event that both have, one version is served.
 """
 
 from __future__ import annotations

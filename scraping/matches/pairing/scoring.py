@@ -103,10 +103,7 @@ def _compare_teams(ours: tuple[TeamName, TeamName], theirs: tuple[TeamName, Team
 
 
 def _may_be_postponed(a: Facts, b: Facts) -> bool:
-    """Returns whether two starts may be those of one match, before and after it was moved: by the same number or round.
-
-    That is for a person to decide.
-    """
+    """Returns whether two starts may be those of one match that was moved: by the same number or round."""
     if a.start is None or b.start is None or abs(a.start - b.start) > POSTPONED:
         return False
     numbers = [_numbers(one) for one in (a, b)]

@@ -136,10 +136,7 @@ def _accepted_end(chosen: SourceView, ranked: Sequence[SourceView], known: State
 
 
 def _accepted_start(chosen: SourceView, ranked: Sequence[SourceView]) -> SourceView | None:
-    """Returns a source that has the match as begun, if the chosen one has missed its own start time; else None.
-
-    Compared with the time of the readings, not with now: an outage of ours makes no source late.
-    """
+    """Returns a source that has the match as begun, if the chosen one has missed its own start time; else None."""
     start = chosen.state.get("start_time")
     is_postponed = chosen.state.get("phase") == Phase.POSTPONED
     if chosen.state.get("status") != Status.UPCOMING or is_postponed or not start:
@@ -151,10 +148,7 @@ def _accepted_start(chosen: SourceView, ranked: Sequence[SourceView]) -> SourceV
 
 def _not_taken_back(chosen: SourceView, ranked: Sequence[SourceView], known: State) -> SourceView:
     """Keeps another source for a while, if the chosen one is behind the known state: a silent one of at least the same
-    weight, or one that was read after it.
-
-    Otherwise a late source, or a reading that is written late, would take back known events and bring them again some
-    seconds later.
+    weight, or one that was read after it. Else a late source would take back known events for some seconds.
     """
     if known and goes_backwards(known, chosen.state):
         newest = max(view.captured_at for view in ranked)

@@ -148,10 +148,7 @@ def swap_detail_sides(detail: Mapping[str, Any], *, has_goals: bool) -> dict[str
 
 
 def fill_gaps(partial: State, known: State) -> dict[str, Any]:
-    """Returns a partial state (read from the page's markup) completed with known values, so that it erases nothing.
-
-    A page shows short names, the batting side first: the sides keep their order and their known names.
-    """
+    """Returns a partial state (of the page's markup) completed with known values; sides keep their order and names."""
     is_straight = _are_same_teams(partial, known, SIDES)
     if not is_straight and _are_same_teams(partial, known, SIDES[::-1]):
         partial, is_straight = swap_sides(partial), True

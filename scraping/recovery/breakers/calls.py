@@ -1,8 +1,7 @@
 """A task's call through the breakers of its source and its match, and the evaluation of source breakers by all calls.
 
-Guards against calls that a broken source or match would only fail: they are refused before they begin.
-Outcomes per source are counted in memory and written with every heartbeat: that saves one statement in every poll. The
-source breaker evaluates ten minutes, so a delay of seconds does not matter, nor do the few calls of a killed worker.
+Guards against calls that a broken source or match would only fail: they are refused before they begin. Outcomes per
+source are counted in memory and written with every heartbeat, which saves one statement in every poll.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ from victoryline.lib import bulk_sql
 def guard(task_id: int, source: Source, ref: MatchRef | None = None, *, policies: Policies, now: datetime) -> None:
     """Raises BreakerOpen, and counts a rejection, while the breaker of the source or of the match is open.
 
-    Queries only breakers that are not closed, so the rows must be loaded with their breakers. The scheduler sends no
-    hint for a task behind an open breaker; a refused task was already on its way when the breaker opened.
+    Queries only breakers that are not closed: the rows must be loaded with their breakers.
     """
     of_source: Breaker | None = getattr(source, "breaker", None)
     of_ref: Breaker | None = getattr(ref, "breaker", None)
@@ -208,10 +206,7 @@ def _add_totals(source_id: int, *, calls: int, bad: int, now: datetime) -> None:
 
 
 def windows(*, since: datetime, is_after_change: bool = False) -> dict[int, CallWindow]:
-    """Returns the calls per source since a time. `is_after_change`: only those after the breaker's last state change.
-
-    A bucket that began earlier is left out: part of its calls are older.
-    """
+    """Returns the calls per source since a time. `is_after_change`: only after the breaker's last state change."""
     buckets = OutcomeBucket.objects.filter(starts_at__gte=since).order_by()
     if is_after_change:
         buckets = buckets.filter(starts_at__gte=F("source__breaker__last_state_change"))

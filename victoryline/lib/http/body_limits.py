@@ -2,7 +2,6 @@
 
 Guards against clients that stop in the middle of a body: the thread that reads it waits for the client, the server has
 no deadline for that, and a few of them would hold every thread. A request above the limit is refused at once (503).
-Reading matches needs no body and goes on.
 """
 
 from __future__ import annotations

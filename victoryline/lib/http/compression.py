@@ -1,6 +1,5 @@
 """Compresses answers with gzip, if the client accepts it.
 
-Bodies are compressed when they are sent and never kept compressed, so that the ages in them are those of the moment.
 A strong ETag names the bytes of one encoding: the compressed form has the ETag of the plain one, ending in `-gzip`, and
 `views.has_etag` accepts both.
 """

@@ -1,10 +1,8 @@
 """Limits requests to open addresses by the caller's address: status page, /status, /metrics, tokens, the admin's login.
 
-Guards the API against floods and guessed keys at the addresses that need no token.
-django-ratelimit with our own key (it would fail on a list in X-Forwarded-For) and our own cache
-(`victoryline.lib.caches`): no request waits or fails while Redis is away.
-The window is fixed, so up to twice the limit passes at the edge of two windows: enough against a flood or a guesser.
-Consumers' tiers need an exact limit, see `apiauth.limits`.
+Guards the API against floods and guessed keys at the addresses that need no token. django-ratelimit with our own key
+(it would fail on a list in X-Forwarded-For) and cache (`victoryline.lib.caches`). Its window is fixed, so up to twice
+the limit passes at the edge of two; consumers' tiers need an exact limit, see `apiauth.limits`.
 """
 
 from __future__ import annotations

@@ -34,11 +34,7 @@ _checked_lock = threading.Lock()
 
 
 class ApiRequest(Request):
-    """A request whose body may be chunked.
-
-    Django and REST framework recognise a body by its Content-Length and would ignore a chunked one. Servers
-    that end such a body themselves say so with wsgi.input_terminated (granian does).
-    """
+    """A request whose body may be chunked: Django and REST framework would ignore a body without Content-Length."""
 
     def _load_stream(self) -> None:
         meta = self._request.META
@@ -123,10 +119,7 @@ class ApiView(APIView):
 
 
 class ConditionalView(ApiView):
-    """A read with an ETag. Subclasses return headers and a function that makes the body from `prepare`.
-
-    The body is made only if it is sent, and the whole answer at most once per request.
-    """
+    """A read with an ETag. Subclasses return headers and a function that makes the body from `prepare`."""
 
     needs_database = False
     _prepared: tuple[dict[str, str], MakeBody] | None = None
@@ -230,10 +223,7 @@ def idempotency_key(request: Request, longest: int) -> str:
 
 
 class UnknownPathView(ApiView):
-    """Answers 404 for unknown paths below the API prefixes, counted and logged like any other answer.
-
-    Guards against clients that try one path after another without a limit.
-    """
+    """Answers 404 for unknown paths below the API prefixes, counted and logged like any other answer."""
 
     needs_database = False
     permission_classes = ()
