@@ -11,7 +11,7 @@ from django.dispatch import Signal
 
 from monitoring.alerts import alert_keys
 from monitoring.alerts.alert_keys import AlertKind
-from monitoring.alerts.registry import close_alert, raise_alert
+from monitoring.alerts.registry import close_alert, close_alerts, raise_alert
 from monitoring.models import Severity
 from monitoring.signal_receivers import json_safe, match_name, receives
 from scraping import signals
@@ -67,14 +67,18 @@ def raise_dead_task(*, now: datetime, task_id: int, match_id: int | None, reason
     raise_alert(key, severity, summary, detail, now, muted_until=muted_until)
 
 
-@receives(signals.task_moved)
-def close_dead_task(*, now: datetime, task_id: int, **_: Any) -> None:
+@receives(signals.tasks_moved)
+def close_dead_tasks(*, now: datetime, task_ids: list[int], to: str, **_: Any) -> None:
     """Closes the alert with the last dead task that it is about. A task that is retried leaves it open."""
-    task = ScrapeTask.objects.select_related("ref", "source").get(pk=task_id)
-    match_id = task.ref.match_id if task.ref else None
-    same = Q(ref__match=match_id) if match_id else Q(ref=None, source=task.source, job=task.job_id)
-    if task.state == TaskState.DISCARDED and not ScrapeTask.objects.filter(same, state=TaskState.DEAD).exists():
-        close_alert(alert_keys.dead_task(match_id=match_id, source_key=task.source.key, job_id=task.job_id), now)
+    about: dict[str, Q] = {}
+    for task in ScrapeTask.objects.filter(pk__in=task_ids if to == TaskState.DISCARDED else ()).select_related(
+        "ref", "source"
+    ):
+        match_id = task.ref.match_id if task.ref else None
+        key = alert_keys.dead_task(match_id=match_id, source_key=task.source.key, job_id=task.job_id)
+        about[key] = Q(ref__match=match_id) if match_id else Q(ref=None, source=task.source, job=task.job_id)
+    dead = ScrapeTask.objects.filter(state=TaskState.DEAD)
+    close_alerts([key for key, same in about.items() if not dead.filter(same).exists()], now)
 
 
 @receives(signals.breaker_opened)

@@ -155,20 +155,20 @@ def record_resolved_errors(*, count: int, **values: Any) -> None:
     _record("errors_resolved", reason=REQUESTED, target=errors, **values)
 
 
-@receives(signals.task_moved)
-def record_moved_task(*, now: datetime, task_id: int, to: str, actor: str, reason: str, **_: Any) -> None:
-    about = ScrapeTask.objects.filter(pk=task_id).values_list("ref__match_id", "attempt").first()
-    match_id, attempt = about or (None, 0)
-    audit.record(
-        actor=actor,
-        action_type=MOVES.get(to, audit.RETRY),
-        trigger_condition=reason,
-        target=f"task {task_id}",
-        match_id=match_id,
-        before={"attempt": attempt},
-        metadata={"task_id": task_id},
-        now=now,
-    )
+@receives(signals.tasks_moved)
+def record_moved_tasks(*, now: datetime, task_ids: list[int], to: str, actor: str, reason: str, **_: Any) -> None:
+    about = ScrapeTask.objects.filter(pk__in=task_ids).order_by("pk").values_list("pk", "ref__match_id", "attempt")
+    for task_id, match_id, attempt in about:
+        audit.record(
+            actor=actor,
+            action_type=MOVES.get(to, audit.RETRY),
+            trigger_condition=reason,
+            target=f"task {task_id}",
+            match_id=match_id,
+            before={"attempt": attempt},
+            metadata={"task_id": task_id},
+            now=now,
+        )
 
 
 @receives(signals.browser_replaced)

@@ -49,8 +49,8 @@ silence_over = Signal()
 
 # A task ended as DEAD: task_id, match_id, error_class, error_type, reason.
 task_died = Signal()
-# A person retried, discarded or cancelled a task, or its work was done since: task_id, to, actor, reason.
-task_moved = Signal()
+# A person retried, discarded or cancelled tasks, or their work was done since: task_ids, to, actor, reason.
+tasks_moved = Signal()
 # A group of errors was resolved, assigned, muted or reopened: group, action, reason, actor.
 group_changed = Signal()
 # An action on many rows began or ended: event, target, operation_id, applied, refused, reason, actor.

@@ -34,7 +34,7 @@ from victoryline.lib.operator_actions import (
 )
 from victoryline.lib.operators import OperationRefused
 
-SAMPLES, SAMPLE_COLUMNS = 8, 5
+SAMPLES, SAMPLE_COLUMNS = 5, 5
 INLINE_SECONDS = 1.0  # small operations end before the answer; the scheduler goes on with the others
 NO_FILTER = ("p", "o", "all", "e")  # parameters of the list that select no rows
 STATE_COLOURS = {
@@ -151,7 +151,7 @@ class BulkOperationAdmin(OperatorActionsMixin, HistoryAdmin):
     list_filter = ("state", "table", "action")
     search_fields = ("=id", "actor", "reason", "filter", "label")
     fields = (
-        *("label", "table", "filter", "actor", "reason", "values", "applied", "refused", "undo"),
+        *("label", "table", "filter", "actor", "reason", "applied", "refused", "undo"),
         *("created_at", "started_at", "finished_at"),
     )
     change_form_before_template = "admin/operations/progress.html"

@@ -135,14 +135,16 @@ def discard_superseded(now: datetime) -> int:
     return len(ids)
 
 
-def retry_failed(which: TaskSelection, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
+def retry_failed(
+    which: TaskSelection, *, actor: str, now: datetime, reason: str = "", is_dry_run: bool = False
+) -> RetryOutcome:
     """Retries failed and dead tasks by job, source, error class or fingerprint, and reopens their jobs.
 
     Raises Refused where the selection names something that does not exist.
     """
     _refuse_unknown(which)
     with transaction.atomic():
-        outcome = journal.retry_matching(which, actor=actor, now=now, is_dry_run=is_dry_run)
+        outcome = journal.retry_matching(which, actor=actor, now=now, reason=reason, is_dry_run=is_dry_run)
         if not is_dry_run:
             reopen(outcome.retried)
     return outcome

@@ -36,12 +36,14 @@ from scraping.journal.open import (
     record_past_read,
 )
 from scraping.journal.retries import (
+    AT_ONCE,
+    RETRIABLE,
     RetryOutcome,
     TaskSelection,
     cancel,
     discard,
     discard_superseded,
-    failed,
     retry,
     retry_matching,
+    selected,
 )

@@ -19,7 +19,7 @@ from scraping.journal import error_log
 from scraping.journal.finish import REASON_LENGTH, SCHEDULER, write_transitions
 from scraping.models import OPEN_STATES, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from scraping.signals import task_moved
+from scraping.signals import tasks_moved
 from victoryline.lib.crash import crash_point
 
 RETRIABLE = (TaskState.FAILED, TaskState.DEAD)
@@ -96,24 +96,26 @@ def discard_superseded(*, now: datetime) -> list[int]:
     return discard(task_ids=done, actor=SCHEDULER, reason=DONE_SINCE, now=now).retried if done else []
 
 
-def retry_matching(which: TaskSelection, *, actor: str, now: datetime, is_dry_run: bool = False) -> RetryOutcome:
+def retry_matching(
+    which: TaskSelection, *, actor: str, now: datetime, reason: str = "", is_dry_run: bool = False
+) -> RetryOutcome:
     """Retries all failed and dead tasks of a selection; a second call changes nothing.
 
     Only what is still missing: not where a later task for the same has ended, nor where the match was read since.
     A dry run returns what would be done, and does nothing.
     """
-    found = list(failed(which).order_by("-pk")[: AT_ONCE + 1])
+    found = list(selected(which).order_by("-pk")[: AT_ONCE + 1])
     tasks, has_more = found[:AT_ONCE], len(found) > AT_ONCE
     refused = _not_needed(tasks)
     needed = [task.pk for task in tasks if task.pk not in refused]
     if is_dry_run:
         return RetryOutcome(needed, refused, has_more)
-    done = retry(task_ids=needed, actor=actor, now=now)
+    done = retry(task_ids=needed, actor=actor, now=now, reason=reason)
     return RetryOutcome(done.retried, {**refused, **done.refused}, has_more)
 
 
-def failed(which: TaskSelection) -> QuerySet[ScrapeTask]:
-    tasks = ScrapeTask.objects.filter(state__in=RETRIABLE)
+def selected(which: TaskSelection, states: Sequence[TaskState] = RETRIABLE) -> QuerySet[ScrapeTask]:
+    tasks = ScrapeTask.objects.filter(state__in=states)
     if which.job_id is not None:
         # A task that two jobs share belongs to the one that opened it; both may ask for it again.
         tasks = tasks.filter(Q(job_id=which.job_id) | Q(job_items__job_id=which.job_id))
@@ -156,6 +158,8 @@ def _change(
             outcome.refused[task.pk] = refusal
         else:
             outcome.retried.append(task.pk)
+    if outcome.retried:
+        tasks_moved.send_robust(sender=ScrapeTask, task_ids=outcome.retried, to=to, actor=actor, reason=reason)
     return outcome
 
 
@@ -175,5 +179,4 @@ def _move(task: ScrapeTask, to: TaskState, *, actor: str, reason: str, now: date
             write_transitions(task.pk, (task.state, to), now=now, **history)
     except IntegrityError:
         return OPEN_ALREADY
-    task_moved.send_robust(sender=ScrapeTask, task_id=task.pk, to=to, actor=actor, reason=reason)
     return ""

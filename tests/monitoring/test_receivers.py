@@ -58,7 +58,8 @@ class TestAudit:
         send(signals.orphan_killed, pid=77, memory_bytes=5, dry_run=False)
         send(signals.breaker_opened, name="crex_1_scraper", match_id=None)
         send(signals.breaker_closed, name="crex_1_scraper", match_id=None)
-        send(signals.task_retried, task_id=3, actor="Ann")
+        task = make_task(make_watched()[1])
+        send(signals.tasks_moved, task_ids=[task.pk], to="PENDING", reason="x", actor="Ann")
         send(key_revoked, prefix="ab12")
         rows = AuditEntry.objects.order_by("pk").values_list("action_type", "target")
         assert list(rows) == [
@@ -66,7 +67,7 @@ class TestAudit:
             ("orphan_killed", "pid 77"),
             ("breaker_open", "crex_1_scraper"),
             ("breaker_close", "crex_1_scraper"),
-            ("retry", "task 3"),
+            ("retry", f"task {task.pk}"),
             ("key_revoked", "ab12"),
         ]
 

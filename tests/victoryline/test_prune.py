@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.both, pytest.mark.django_db]
 # Tables that do not grow by themselves, or go with a row that has a rule.
 BOUNDED = {
     "scraping.Source", "scraping.Lease", "apiauth.Consumer", "apiauth.ApiKey",
-    "scraping.MatchRef", "scraping.MatchEvent", "scraping.TaskTransition", "scraping.JobItem",
+    "scraping.MatchRef", "scraping.MatchEvent", "scraping.TaskTransition", "scraping.JobItem", "scraping.OperationIds",
     "scraping.Lineup", "scraping.LineupPlayer", "scraping.PlayerFigure", "scraping.PairingReview", "scraping.Conflict",
     "scraping.Team", "scraping.TeamAlias", "scraping.UnknownValue",
 }  # fmt: skip
@@ -42,6 +42,7 @@ OF_TABLE = {
     "apiauth.AccessLog": "access-log",
     "scraping.FieldFill": "field-fills", "scraping.ProxySession": "proxy-sessions", "scraping.SourceDay": "traffic",
     "scraping.MatchArchive": "match-logs", "scraping.SourceRate": "rates-quarters",
+    "scraping.BulkOperation": "bulk-operations",
 }  # fmt: skip
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
 
 UNNAMED_OPERATOR = "operator"
 
@@ -17,3 +21,14 @@ def name_of(given: str | None) -> str:
         return given or getpass.getuser()
     except (KeyError, OSError):  # a container whose user has a number and no name
         return UNNAMED_OPERATOR
+
+
+@contextmanager
+def rehearsal(*, is_dry_run: bool) -> Iterator[None]:
+    """Undoes everything that the body writes into the database, in a dry run."""
+    if not is_dry_run:
+        yield
+        return
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,12 +65,22 @@ class Command(BaseCommand):
         for each in (issue, consumer):
             each.add_argument("--tier", choices=Tier.values, help="Default: unchanged; standard for a new consumer.")
             each.add_argument("--requests-per-minute", type=int, help="For the tier custom only.")
+        listed.add_argument("--json", action="store_true", help="One JSON object instead of a table.")
         for each in (issue, rotate, revoke, consumer):
+            each.add_argument("--dry-run", action="store_true", help="Check the names, and change nothing.")
             each.add_argument("--by", default="", help="Written into the audit. Default: the login name.")
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
         options.setdefault("by", "")
         with _command_errors():
+            if options.get("dry_run"):
+                prefix, name = options.get("prefix"), options.get("name") or options.get("consumer")
+                if name and action != "issue":
+                    consumers.find(name)
+                self.stdout.write(
+                    f"Would {action} {keys.find(prefix).prefix if prefix else name}. Nothing was changed."
+                )
+                return
             getattr(self, f"_{action}")(options, actor=name_of(options["by"]), now=timezone.now())
 
     def _issue(self, options: dict[str, Any], *, actor: str, now: datetime) -> None:
@@ -93,11 +104,14 @@ class Command(BaseCommand):
             self.stdout.write(f"{options['name']} has {others} other {noun}, which can still be used.")
 
     def _list(self, options: dict[str, Any], *, actor: str, now: datetime) -> None:
-        rows = ApiKey.objects.select_related("consumer", "replaced_by").order_by("consumer__name", "created_at")
+        known = ApiKey.objects.select_related("consumer", "replaced_by").order_by("consumer__name", "created_at")
         if options["consumer"]:
-            rows = rows.filter(consumer=consumers.find(options["consumer"]))
-        found = [key for key in rows if options["all"] or state_of(key, now) not in ENDED]
-        if found:
+            known = known.filter(consumer=consumers.find(options["consumer"]))
+        found = [key for key in known if options["all"] or state_of(key, now) not in ENDED]
+        if options["json"]:
+            rows = [dict(zip(COLUMNS, _cells(key, now), strict=True)) for key in found]
+            self.stdout.write(json.dumps({"keys": rows}))
+        elif found:
             table = [COLUMNS, *(_cells(key, now) for key in found)]
             widths = [max(len(row[place]) for row in table) for place in range(len(COLUMNS))]
             for row in table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from scraping.models import Breaker, BreakerState
 from scraping.recovery import breakers
-from victoryline.lib.operators import name_of
+from victoryline.lib.operators import name_of, rehearsal
 
 NAME_HELP = "A breaker (crex_source, crex_13KM_scraper), or the key of a source (crex) or of a match (crex_13KM)."
 
@@ -28,9 +29,11 @@ class Command(BaseCommand):
     help = "List and override the breakers of sources and matches."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="Print the outcome, and change nothing.")
         parser.add_argument("--by", default="", help="The operator's name for the audit. Default: the login name.")
         verbs = parser.add_subparsers(dest="verb", required=True)
         listing = verbs.add_parser("list", help="Every source's breaker, and those of matches that are not closed.")
+        listing.add_argument("--json", action="store_true", help="One JSON object instead of lines.")
         listing.add_argument("--all", action="store_true", help="Include closed breakers of matches.")
         for verb, words in (
             ("trip", "Force it open: no request until the end."),
@@ -48,9 +51,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, verb: str, by: str, **options: Any) -> None:
         if verb == "list":
-            rows = Breaker.objects.order_by("source__key", "name")
+            found = Breaker.objects.order_by("source__key", "name")
             is_all = options["all"]
-            shown = [row for row in rows if is_all or row.source_id or row.state != BreakerState.CLOSED or row.forced]
+            shown = [row for row in found if is_all or row.source_id or row.state != BreakerState.CLOSED or row.forced]
+            if options["json"]:
+                now = timezone.now()
+                rows = [row.as_document() | {"shown_state": row.shown_state(now), "why": row.reason} for row in shown]
+                self.stdout.write(json.dumps({"breakers": rows}))
+                return
             self.stdout.write("\n".join(map(_line, shown)) or "no breakers: no source has been read yet")
             return
         now = timezone.now()
@@ -58,12 +66,13 @@ class Command(BaseCommand):
         if verb in ("trip", "close"):
             call |= {"minutes": options["minutes"], "reason": options["reason"]}
         try:
-            row = breakers.find(options["name"], now=now)
-            OPERATIONS[verb](row, **call)
+            with rehearsal(is_dry_run=options["dry_run"]):
+                row = breakers.find(options["name"], now=now)
+                OPERATIONS[verb](row, **call)
+                row.refresh_from_db()
         except breakers.BreakerOperationRefused as refusal:
             raise CommandError(f"Nothing was changed: {refusal}") from refusal
-        row.refresh_from_db()
-        self.stdout.write(_line(row))
+        self.stdout.write(_line(row) + (" - a dry run: nothing was changed" if options["dry_run"] else ""))
 
 
 def _line(row: Breaker) -> str:

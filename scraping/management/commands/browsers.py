@@ -12,7 +12,7 @@ from django.utils import timezone
 from scraping.models import WorkerCommand
 from scraping.recovery import worker_commands
 from scraping.recovery.orphans import end_orphans
-from victoryline.lib.operators import name_of
+from victoryline.lib.operators import name_of, rehearsal
 
 REFRESH_SECONDS = 0.5
 
@@ -26,6 +26,7 @@ class Command(BaseCommand):
             "recycle", help="Replace the browsers when their running visits have finished. Reads go on meanwhile."
         )
         recycle.add_argument("worker", nargs="?", default="", help="A worker's name, as the admin shows it.")
+        recycle.add_argument("--dry-run", action="store_true", help="Only print the workers it would command.")
         recycle.add_argument("--reason", default="requested on the command line")
         recycle.add_argument("--by", default="", help="The operator's name for the audit. Default: the login name.")
         recycle.add_argument("--seconds", type=float, default=60.0, help="How long to wait for the workers.")
@@ -40,12 +41,16 @@ class Command(BaseCommand):
         else:
             self._cleanup(is_dry_run=options["dry_run"])
 
-    def _recycle(self, *, worker: str, reason: str, by: str, seconds: float, **_: Any) -> None:
-        requested = worker_commands.recycle(worker, reason=reason, actor=name_of(by), now=timezone.now())
+    def _recycle(self, *, worker: str, reason: str, by: str, seconds: float, dry_run: bool, **_: Any) -> None:
+        with rehearsal(is_dry_run=dry_run):
+            requested = worker_commands.recycle(worker, reason=reason, actor=name_of(by), now=timezone.now())
         if not requested.workers:
             running = ", ".join(worker_commands.workers_at_work(timezone.now()))
             named = f" named {worker}" if worker else ""
             raise CommandError(f"No worker{named} is running. Running: {running or 'none; start one: run_worker'}")
+        if dry_run:
+            self.stdout.write(f"Would command {', '.join(requested.workers)}.")
+            return
         waiting = WorkerCommand.objects.filter(
             worker_id__in=requested.workers, kind="recycle_browser", done_at__isnull=True
         )

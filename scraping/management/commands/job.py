@@ -1,7 +1,8 @@
-"""Jobs on the command line: start a round or a list of URLs, show progress, retry failed tasks."""
+"""Jobs on the command line: start a round or a list of URLs, show progress."""
 
 from __future__ import annotations
 
+import json
 import time
 from argparse import ArgumentParser
 from typing import Any
@@ -11,21 +12,19 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from scraping import jobs
-from scraping.errors import ErrorClass
-from scraping.journal import TaskSelection
 from scraping.models import JobKind, ScrapeJob
+from victoryline.lib.operators import rehearsal
 
 REQUESTED_BY = "command line"
 REFRESH_SECONDS = 0.5
-LISTED_REFUSALS = 20
 ENDED = (jobs.JobState.COMPLETE, jobs.JobState.INCOMPLETE, jobs.JobState.FAILED)
 COUNT_LABELS = {jobs.Standing.PENDING: "waiting", jobs.Standing.FAILED: "to be retried"}
 
 
 class Command(BaseCommand):
     help = (
-        "Start, show and retry jobs. Examples: job round sofascore tournament=325 season=87678 round=12 --watch; "
-        "job urls URL ...; job show 7; job retry --job 7"
+        "Start and show jobs. Examples: job round sofascore tournament=325 season=87678 round=12 --watch; "
+        "job urls URL ...; job show 7"
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,15 +38,11 @@ class Command(BaseCommand):
         urls = verbs.add_parser("urls", help="Read matches by URL.")
         urls.add_argument("urls", nargs="+", metavar="URL", help="A match page.")
         for start in (start_round, urls):
+            start.add_argument("--dry-run", action="store_true", help="Check the request; start nothing.")
             start.add_argument("--key", default="", help="Idempotency key: the same key is always the same job.")
         for shown in (show, start_round, urls):
+            shown.add_argument("--json", action="store_true", help="One JSON object instead of lines.")
             shown.add_argument("--watch", action="store_true", help="Show the progress until the job has ended.")
-        retry = verbs.add_parser("retry", help="Retry failed and dead tasks that match all given filters.")
-        retry.add_argument("--job", type=int)
-        retry.add_argument("--source", default="", help="The key of a source.")
-        retry.add_argument("--error-class", choices=[one.value for one in ErrorClass])
-        retry.add_argument("--fingerprint", default="", help="The fingerprint of an error group.")
-        retry.add_argument("--dry-run", action="store_true", help="Only print what would be retried.")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         getattr(self, f"_{verb}")(**options)
@@ -61,25 +56,30 @@ class Command(BaseCommand):
         self._start(options, jobs.start_urls, urls=urls)
 
     def _start(self, options: dict[str, Any], start: Any, **asked: Any) -> None:
+        call = {"requested_by": REQUESTED_BY, "idempotency_key": options["key"], "now": timezone.now()}
         try:
-            started = start(**asked, requested_by=REQUESTED_BY, idempotency_key=options["key"], now=timezone.now())
+            with rehearsal(is_dry_run=options["dry_run"]):
+                started = start(**asked, **call)
         except jobs.KeyReused as refusal:
             raise CommandError(str(refusal)) from refusal
         except jobs.Refused as refusal:
             reasons = "\n".join(f"  {reason}" for reason in refusal.reasons)
             raise CommandError(f"Nothing was started.\n{reasons}") from refusal
+        if options["dry_run"]:
+            self.stdout.write(f"Would start: {started.job.name}." if started.is_new else "It is open already.")
+            return
         known = "" if started.is_new else " It existed already; nothing new was started."
         known += f" It begins when there is memory: {started.shortage}." if started.shortage else ""
         self.stdout.write(f"Job {started.job.pk}: {started.job.name}.{known}")
         self._show(job_id=started.job.pk, **options)
 
-    def _show(self, *, job_id: int, watch: bool, **_: Any) -> None:
+    def _show(self, *, job_id: int, watch: bool, **options: Any) -> None:
         view = self._watched(job_id) if watch else _view(job_id)
-        self.stdout.write("\n".join(_lines(view)))
+        self.stdout.write(json.dumps(_document(view)) if options["json"] else "\n".join(_lines(view)))
         if watch and view.state is not jobs.JobState.COMPLETE:
             raise CommandError(
                 f"Job {job_id} ended {view.state.value}. All data that was read is stored. When the cause is fixed: "
-                f"manage.py job retry --job {job_id}"
+                f"manage.py task retry --job {job_id}"
             )
 
     def _watched(self, job_id: int) -> jobs.JobView:
@@ -95,27 +95,6 @@ class Command(BaseCommand):
                 return view
             close_old_connections()
             time.sleep(REFRESH_SECONDS)
-
-    def _retry(self, **options: Any) -> None:
-        error_class = ErrorClass(options["error_class"]) if options["error_class"] else None
-        which = TaskSelection(
-            job_id=options["job"],
-            source_key=options["source"],
-            error_class=error_class,
-            fingerprint=options["fingerprint"],
-        )
-        try:
-            outcome = jobs.retry_failed(which, actor=REQUESTED_BY, now=timezone.now(), is_dry_run=options["dry_run"])
-        except jobs.Refused as refusal:
-            raise CommandError(f"Nothing was retried: {refusal}") from refusal
-        verb, number = "Would retry" if options["dry_run"] else "Retried", len(outcome.retried)
-        self.stdout.write(f"{verb} {number} {'task' if number == 1 else 'tasks'}.")
-        if outcome.refused:
-            self.stdout.write(f"Not retried: {len(outcome.refused)}.")
-            for task_id, reason in list(outcome.refused.items())[:LISTED_REFUSALS]:
-                self.stdout.write(f"  task {task_id}: {reason}")
-        if outcome.has_more:
-            self.stdout.write("There are more: run it again.")
 
 
 def progress_line(view: jobs.JobView) -> str:
@@ -152,6 +131,12 @@ def _lines(view: jobs.JobView) -> list[str]:
             for one in view.missing
         ]
     return lines
+
+
+def _document(view: jobs.JobView) -> dict[str, Any]:
+    missing = [{"match": one.ref.key, "state": one.standing.value, "reason": one.reason} for one in view.missing]
+    counts = {one.value: number for one, number in view.counts.items()}
+    return {"job": view.job.pk, "state": view.state.value, "expected": view.expected, **counts, "missing": missing}
 
 
 def _numbers(pairs: list[str]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from scraping.configuration import source_file
 from scraping.matches import teams
+from victoryline.lib.operators import rehearsal
 
 STADIUM_SECONDS = 5.0
 
@@ -25,6 +26,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--reset", action="store_true", help="Overwrite existing rows with the file.")
+        parser.add_argument("--dry-run", action="store_true", help="Print the outcome, and change nothing.")
 
     def handle(self, *args: Any, reset: bool, **options: Any) -> None:
         try:
@@ -34,11 +36,14 @@ class Command(BaseCommand):
             raise CommandError(f"Nothing was changed. {error}") from error
         stadium, now = settings.CONFIG.stadium_url, timezone.now()
         sites = _sites_of(stadium) if stadium else None
-        for source in source_file.sync(entries, stadium_url=stadium, stadium_sites=sites, is_reset=reset, now=now):
-            state = "enabled" if source.is_enabled else "not enabled"
-            self.stdout.write(f"{source.key}: {source.base_url}, {state}")
-        self.stdout.write(f"{source_file.sync_teams(aliases, is_reset=reset)} team aliases")
-        teams.assign_all(now)
+        with rehearsal(is_dry_run=options["dry_run"]):
+            for source in source_file.sync(entries, stadium_url=stadium, stadium_sites=sites, is_reset=reset, now=now):
+                state = "enabled" if source.is_enabled else "not enabled"
+                self.stdout.write(f"{source.key}: {source.base_url}, {state}")
+            self.stdout.write(f"{source_file.sync_teams(aliases, is_reset=reset)} team aliases")
+            teams.assign_all(now)
+        if options["dry_run"]:
+            self.stdout.write("A dry run: nothing was changed.")
 
 
 def _sites_of(stadium_url: str) -> list[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -40,10 +41,16 @@ class Command(BaseCommand):
         parser.add_argument(
             "--all", action="store_true", help="Include upcoming matches, and completed ones that are still read."
         )
+        parser.add_argument("--json", action="store_true", help="Print it once, as one JSON object.")
         parser.add_argument("--paused", action="store_true", help="Only paused matches.")
         parser.add_argument("--every", type=float, default=2.0, help="Seconds between two refreshes. Default: 2.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["json"]:
+            now = timezone.now()
+            rows = [dict(zip(HEADINGS, (cell.text for cell in row(one, now)), strict=True)) for one in _found(options)]
+            self.stdout.write(json.dumps({"matches": rows}))
+            return
         if options["once"]:
             self._show(options)
             return

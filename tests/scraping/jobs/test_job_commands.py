@@ -95,9 +95,9 @@ class TestShow:
         output_of("job", "round", *ROUND)
         job = ScrapeJob.objects.get()
         run({IDS[0]: LayoutChanged("the page has changed")})
-        with pytest.raises(CommandError, match=f"manage.py job retry --job {job.pk}"):
+        with pytest.raises(CommandError, match=f"manage.py task retry --job {job.pk}"):
             output_of("job", "show", str(job.pk), "--watch")
-        output_of("job", "retry", "--job", str(job.pk))
+        output_of("task", "retry", "--job", str(job.pk))
         run()
         assert "10 of 10: 10 done" in output_of("job", "show", str(job.pk), "--watch")
 
@@ -114,18 +114,18 @@ class TestRetry:
         return ScrapeJob.objects.get()
 
     def test_a_dry_run_changes_nothing(self, job: ScrapeJob) -> None:
-        assert "Would retry 2 tasks." in output_of("job", "retry", "--job", str(job.pk), "--dry-run")
+        assert "Would retry 2 tasks." in output_of("task", "retry", "--job", str(job.pk), "--dry-run")
         assert ScrapeTask.objects.filter(state=TaskState.DEAD).count() == 2
-        assert "Retried 1 task." in output_of("job", "retry", "--error-class", "bug", "--source", "sofascore")
-        assert "Retried 1 task." in output_of("job", "retry", "--job", str(job.pk))
-        assert "Retried 0 tasks." in output_of("job", "retry", "--job", str(job.pk))
+        assert "Retried 1 task." in output_of("task", "retry", "--error-class", "bug", "--source", "sofascore")
+        assert "Retried 1 task." in output_of("task", "retry", "--job", str(job.pk))
+        assert "Retried 0 tasks." in output_of("task", "retry", "--job", str(job.pk))
 
     def test_names_the_reason_why_a_task_was_not_retried(self, job: ScrapeJob) -> None:
         output_of("job", "urls", url_of(IDS[0]))
-        text = output_of("job", "retry", "--job", str(job.pk))
-        assert "Retried 1 task.\nNot retried: 1." in text
+        text = output_of("task", "retry", "--job", str(job.pk))
+        assert "Retried 1 task.\nRefused: 1." in text
         assert "another task for the same match is open already" in text
 
     def test_needs_a_filter(self) -> None:
         with pytest.raises(CommandError, match="no filter"):
-            output_of("job", "retry")
+            output_of("task", "retry")

@@ -118,7 +118,7 @@ def test_killed_in_the_middle_it_ends_with_ten_whole_matches_each_read_once(
     assert {key: after[key] for key in done} == {key: asked[key] for key in done}, "finished matches were read again"
 
     system.stadium.clear()
-    assert "Retried 1 task." in manage(system, "job", "retry", "--job", str(job["id"]))
+    assert "Retried 1 task." in manage(system, "task", "retry", "--job", str(job["id"]))
     system._wait(lambda: len(ended(system, "SUCCESS")) == 10, 60, "the tenth match")
     closed = "SELECT id FROM scrape_jobs WHERE id = %s AND finished_at IS NOT NULL"
     system._wait(lambda: bool(system.database.rows(closed, job["id"])), 30, "the end of the job")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="Count, and delete nothing.")
+        parser.add_argument("--json", action="store_true", help="One JSON object instead of a table.")
         parser.add_argument("--table", action="append", help="Only this one; may be given several times.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -27,14 +29,18 @@ class Command(BaseCommand):
         known = {rule.table for rule in rules}
         if unknown := sorted(set(names) - known):
             raise CommandError(f"There is no table {', '.join(unknown)}. There are: {', '.join(sorted(known))}.")
+        numbers = {
+            rule.table: rule.outstanding(now) if is_dry_run else sum(iter(partial(rule.step, now), 0))
+            for rule in rules
+            if not names or rule.table in names
+        }
+        if options["json"]:
+            self.stdout.write(json.dumps({"dry_run": is_dry_run, "tables": numbers}))
+            return
         self.stdout.write(LINE.format("table", "to delete" if is_dry_run else "deleted", "keeps"))
-        total = 0
         for rule in rules:
-            if names and rule.table not in names:
-                continue
-            number = rule.outstanding(now) if is_dry_run else sum(iter(partial(rule.step, now), 0))
-            self.stdout.write(LINE.format(rule.table, f"{number:,}", rule.keeps))
-            total += number
-        self.stdout.write(LINE.format("all", f"{total:,}", "").rstrip())
+            if rule.table in numbers:
+                self.stdout.write(LINE.format(rule.table, f"{numbers[rule.table]:,}", rule.keeps))
+        self.stdout.write(LINE.format("all", f"{sum(numbers.values()):,}", "").rstrip())
         if is_dry_run:
             self.stdout.write("Nothing was deleted. Without --dry-run it would be.")
