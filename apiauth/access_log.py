@@ -10,8 +10,6 @@ away records wait, up to MAX_WAITING; beyond that the oldest are dropped, counte
 writes what is queued, or reports it as dropped; a process that is killed loses at most the last second's records.
 """
 
-from __future__ import annotations
-
 import atexit
 import logging
 import os

@@ -4,8 +4,6 @@ Conversions (truncation, numbers, dates) happen here, in the writer's thread and
 and not `bulk_create`: a third of the CPU, which is shared with the requests.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The app of API access, with its system checks of keys that make tokens easy to forge."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

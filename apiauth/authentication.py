@@ -12,8 +12,6 @@ key was revoked (`revoked`). Without Redis, a key that was revoked in the last s
 much longer: the price for not refusing every consumer.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 import time

@@ -1,7 +1,5 @@
 """Creates and changes consumers: tier, limit, access. With `keys` the only writer of their table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

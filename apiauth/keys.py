@@ -7,8 +7,6 @@ would cost each token 100 ms.
 The scopes of a key never change: other scopes need another key.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

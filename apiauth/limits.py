@@ -15,8 +15,6 @@ counts for itself, so a consumer may get up to (number of web processes) x its l
 counts these requests.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

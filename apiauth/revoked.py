@@ -5,8 +5,6 @@ its cached state would be valid for ten minutes more. Nothing here raises: the d
 without Redis there is no note.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from redis import Redis

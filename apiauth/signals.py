@@ -4,8 +4,6 @@ key_issued(prefix, consumer), key_rotated(prefix, new_prefix, consumer, until), 
 consumer_changed(consumer, changes: new values by field, prefixes).
 """
 
-from __future__ import annotations
-
 from django.dispatch import Signal
 
 key_issued = Signal()

@@ -8,8 +8,6 @@ Verified tokens are cached by their hash until they expire: verification costs 9
 depend on this cache: `authentication` checks the key of every request.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import threading

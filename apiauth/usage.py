@@ -1,7 +1,5 @@
 """Reads of usage: requests of consumers, added up from the hourly sums, for the API and the admin."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Access to the open pages: match data needs a token (FR-026) or a login, metrics a network or a token."""
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 from functools import lru_cache

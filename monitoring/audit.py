@@ -3,8 +3,6 @@
 The entry of a recovery action is open when it is written and closed by `recovery_outcomes`; other entries are closed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """System checks of incomplete alert settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ database outage that are lost (they are written when it is back), and a flood of
 from the limit: they are few, and a flood of errors must not hide them. What waits in memory bounds them too.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

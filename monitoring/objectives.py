@@ -6,8 +6,6 @@ Breaks and waiting matches have other intervals (the log does not have the phase
 ten seconds old.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock

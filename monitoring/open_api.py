@@ -4,8 +4,6 @@ They are no views of the REST framework, which would describe them. Listed in SP
 completes the operations of the API: these have neither a token nor a consumer's rate limit.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from victoryline.lib.http.problems import MEDIA_TYPE

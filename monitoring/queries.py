@@ -1,7 +1,5 @@
 """Queries over the other apps' tables that health, metrics, grade, audit and watchdogs share."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ success is recorded as soon as it is clear. The rules are pure; the step reads t
 state of their subjects, and closes those that can be decided. Two leaders may run it at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The open pages about the system itself: /, /health, /health/live, /health/ready, /status, /metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any

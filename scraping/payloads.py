@@ -4,8 +4,6 @@
 when it was read. A change that an older reader would misunderstand gets a new SCHEMA_VERSION.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -5,8 +5,6 @@ place hopeless. Wrong keys by prefix slow down and report guessing at one key fr
 accepted, so that an attacker can't lock out the owner of a key.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GET /api/v1/usage: the caller's usage and remaining quota. Costs no quota."""
 
-from __future__ import annotations
-
 import threading
 from datetime import UTC, date, datetime
 from typing import Any, Self

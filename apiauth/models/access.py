@@ -1,7 +1,5 @@
 """The access log, for audit, and its hourly sums, which are kept longer. Only writer: access_log."""
 
-from __future__ import annotations
-
 from django.db import models
 
 

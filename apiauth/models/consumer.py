@@ -1,7 +1,5 @@
 """A consumer of the API and its keys. Only a hash of a key is stored. Only writers: keys, consumers."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import datetime
 

@@ -4,8 +4,6 @@
 While the database is away, each document is built from the last evaluation that was read completely.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from statistics import fmean
 from typing import Any

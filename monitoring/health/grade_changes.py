@@ -4,8 +4,6 @@ The number of calm intervals is kept in the leader's memory only, and only from 
 counts from zero, so HEALTHY may come later, never sooner. If there are two leaders, only one writes a change.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from datetime import datetime

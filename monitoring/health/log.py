@@ -5,8 +5,6 @@ million a day. Every row is kept for a day, then those of the first 15 seconds o
 adds half a million.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from django.db.models import QuerySet

@@ -1,7 +1,5 @@
 """The match cards of the status page: live matches, the next to start, the last to end."""
 
-from __future__ import annotations
-
 import zlib
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The active scrapers with the columns that health needs: health, and memory and CPU of each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The status of GET /health by the rules of the specification. Pure: numbers in, status and reasons out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """I1, I3, I5: matches and references, snapshots, events. Served data is complete and has no duplicates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from django.db.models import Case, Count, Exists, F, IntegerField, Max, Min, OuterRef, Q, Subquery, Sum, When

@@ -1,7 +1,5 @@
 """I2, I4, I6, I7: the journal. Every task will be run or has a reason not to be, and only the source's faults count."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """I8, I9: breakers are probed again, and ended work leaves nothing behind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A rule, its result, and the consistent read-only view from which rules are checked."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

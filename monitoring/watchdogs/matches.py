@@ -4,8 +4,6 @@ Guards against the failure that raises no error: everything runs, and no data ar
 the scheduler's own step; the watchdog marks it, and closes the alerts of matches that were read since.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable

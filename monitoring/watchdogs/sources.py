@@ -1,7 +1,5 @@
 """Watchdogs over sources: refusals, falling fill rates, missing tokens, traffic budgets (FS-3, FS-17)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

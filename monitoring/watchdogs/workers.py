@@ -1,7 +1,5 @@
 """Watchdogs over workers: memory, absence, a queue that is not worked off, readings spooled in an outage (FR-016)."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from django.conf import settings

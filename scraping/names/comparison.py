@@ -6,8 +6,6 @@ another one, or only similar, is never sure: a sure one differs by spelling, scr
 language, a sponsor, the type of the club, an abbreviation of its words, or by an alias.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

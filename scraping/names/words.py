@@ -3,8 +3,6 @@
 Only spellings that never tell two teams apart are unified. What remains different is for `comparison` to judge.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

@@ -5,8 +5,6 @@ probes through (half open), closes after a number of successes; one failed probe
 which is tied to its task and expires: a probe that never ends must not block the breaker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

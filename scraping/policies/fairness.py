@@ -9,8 +9,6 @@ Places become free one by one, so the share is counted over all places given and
 moment: otherwise a starved match would take every single place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -10,8 +10,6 @@ break: 40 polls, a hundred seconds. Where it says a break, or the score shows th
 last over bowled), ten polls are enough. Both numbers are settings.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum

@@ -4,8 +4,6 @@ Guards against the failure that raises no error: everything runs, and nothing ar
 one before, so that the cheapest step that helps is the one taken; an update puts the match back on the ground.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum

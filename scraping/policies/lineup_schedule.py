@@ -1,7 +1,5 @@
 """Plans the reads of a match's line-ups: more often as the start comes closer. Pure."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 # The least time left until the start, and the wait until the next read.

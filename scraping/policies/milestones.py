@@ -6,8 +6,6 @@ ball. It decides nothing about the data that is served, only when it is read; a 
 progress.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

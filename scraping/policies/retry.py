@@ -4,8 +4,6 @@ Guards against hammering a source that is in trouble: pauses double, and jitter 
 decision is a value; the journal acts on it.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

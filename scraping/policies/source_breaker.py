@@ -6,8 +6,6 @@ person who updates its adapter. Such a source is tried rarely, and the first goo
 `failure_count` holds the drift failures in a row, across all workers and restarts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime

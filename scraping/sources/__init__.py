@@ -1,7 +1,5 @@
 """The registry of adapters: one folder per site, one row here."""
 
-from __future__ import annotations
-
 from scraping.sources.base import Adapter
 from scraping.sources.crex.adapter import CrexAdapter
 from scraping.sources.espn.cricket import EspnAdapter

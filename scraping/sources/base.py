@@ -5,8 +5,6 @@ script that match the adapter's endpoints. `direct` requests the same endpoints 
 without opening the page. `attached` leaves a page that updates itself open and evaluates its selectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date

@@ -7,8 +7,6 @@ reading is worth nothing without are `needed`: neither they nor a row of them ca
 end of its path without brackets: "teams" is any field of this name, "linescores.runs" only that of a linescore.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

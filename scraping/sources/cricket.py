@@ -5,8 +5,6 @@ room for one. The score shows that there were two, and the fall of wickets names
 one is the first, except for a batter who was timed out or retired, and the other has no name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime

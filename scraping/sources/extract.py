@@ -7,8 +7,6 @@ An open page is asked with a script because it is polled often: on a page of 300
 fetching the page's text takes 17 ms and searching it 108 ms.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

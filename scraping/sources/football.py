@@ -1,7 +1,5 @@
 """Football that several sources share: kinds of events, their descriptions, the clock and the result."""
 
-from __future__ import annotations
-
 from scraping import event_keys
 from scraping.payloads import Phase, Score, Status, Teams
 

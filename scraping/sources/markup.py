@@ -4,8 +4,6 @@ Guards against pages that would stop a worker for minutes: thousands of elements
 contains all that follow, and tags or scripts without an end, at each of which a pattern would search the rest again.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from itertools import islice

@@ -7,8 +7,6 @@ that we rely on is counted with `note_unrecognized`.
 Bot challenges and errors that arrive with status 200.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The Crex adapter: reads a match from the live response, its copy in the page, or the rendered page, in this order."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import date

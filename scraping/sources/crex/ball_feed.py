@@ -5,8 +5,6 @@ the label of the next ball, a page of the feed ends within an over, and items ma
 over's summary, which has the codes of all its deliveries, and from the running number of each delivery.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Sequence

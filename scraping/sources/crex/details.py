@@ -3,8 +3,6 @@
 A direct read therefore carries the HTML of the last visit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime

@@ -3,8 +3,6 @@
 The fixtures (getFixture) are twenty matches a page; pages below zero are past.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime

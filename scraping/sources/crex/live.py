@@ -4,8 +4,6 @@ Scores are strings; `B` is the last ball or the name of a break. The response ha
 in its recent overs, the current one; the scorecard has all. Innings are in playing order, super overs included.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

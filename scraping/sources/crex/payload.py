@@ -1,7 +1,5 @@
 """The payload that is assembled from live state, match details, ball feed and scorecard."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Line-ups are squads before the toss and the eleven after it, with a number for e
 with dots, by innings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote

@@ -3,8 +3,6 @@
 Every field has several selectors, the newest first. The result is a partial state: short names and no event ids.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The Crex site: match addresses, API hosts, and the API responses that a page carries in its `app-root-state`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

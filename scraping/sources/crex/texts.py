@@ -3,8 +3,6 @@
 Its own status numbers (`ms`, `st`, `status`) contradict each other in recordings and are not used.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The adapter of ESPN's cricket: reads a match from its summary and the newest pages of its plays."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date

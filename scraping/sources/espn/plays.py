@@ -7,8 +7,6 @@ it are requested by number. Positions come from `over.unique`, which counts wide
 begins within an over has them too; `date` is the time of the session, not of the ball.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence

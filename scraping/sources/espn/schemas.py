@@ -1,7 +1,5 @@
 """Schemas of ESPN's cricket responses: the fields that we rely on."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field

@@ -3,8 +3,6 @@
 The address of a match is that of its API response; a browser shows it as plain JSON.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta

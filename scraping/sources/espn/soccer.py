@@ -1,7 +1,5 @@
 """The adapter of ESPN's football: reads a match from the scoreboard of its days, which has everything."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date

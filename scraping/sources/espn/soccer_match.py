@@ -1,7 +1,5 @@
 """A football match from one event of a scoreboard or the header of a summary: its state, goals, cards and kicks."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

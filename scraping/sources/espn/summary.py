@@ -1,7 +1,5 @@
 """The summary response: teams, innings, status, toss, venue, time and line-ups of a cricket match."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime

@@ -4,8 +4,6 @@ The site's own API needs a signed token and is not used. Where the page is refus
 it in one and finds the same script in it.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from typing import Any

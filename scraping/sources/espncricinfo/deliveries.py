@@ -1,7 +1,5 @@
 """The deliveries of a page: their positions, the gaps in the list, and the events that they make."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

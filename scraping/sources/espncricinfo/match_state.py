@@ -1,7 +1,5 @@
 """The match state of a page: teams, innings, status, result, and the events of its balls."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

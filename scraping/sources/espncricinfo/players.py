@@ -1,7 +1,5 @@
 """Line-ups and player figures from the full scorecard."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal

@@ -7,8 +7,6 @@ A field without a default is one without which its object says nothing: the obje
 that is one of MATCH_NEEDS or INNINGS_NEED.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field, StringConstraints

@@ -4,8 +4,6 @@ An address is /series/{slug}-{series id}/{slug}-{match id}/{tab}. The data is be
 live pages and lists it is one level of `data` deeper.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

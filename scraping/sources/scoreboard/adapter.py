@@ -3,8 +3,6 @@
 The selectors are best first. A source's own selectors (admin, sources.yaml) precede them.
 """
 
-from __future__ import annotations
-
 import re
 from urllib.parse import urlsplit, urlunsplit
 

@@ -1,7 +1,5 @@
 """The match state from the texts of a scoreboard page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

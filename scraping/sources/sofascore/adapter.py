@@ -1,7 +1,5 @@
 """The adapter of Sofascore's football, and the base of both Sofascore adapters: one site with the same responses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import date

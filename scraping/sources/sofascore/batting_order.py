@@ -4,8 +4,6 @@ The source's list of innings states the order, and so do the balls. Without both
 the result. The status is not reliable: "1st Inning" was seen during the second innings.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """The adapter of Sofascore's cricket: reads a match from the event, its innings and its balls."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import date

@@ -1,7 +1,5 @@
 """Ball by ball: the incidents response of a cricket match as events, newest first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

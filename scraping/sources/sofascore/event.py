@@ -4,8 +4,6 @@ The status type decides, its code refines it. An unknown type is refused: the la
 reported. An unknown code counts as its type does, and is recorded.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from scraping.errors import PayloadRejected, SchemaBreak

@@ -1,7 +1,5 @@
 """Goals, cards, substitutions: the incidents response as events with descriptions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ The list of a sport's whole day no longer exists; each tournament has its own. C
 a day at most, which are listed page by page. Football has hundreds: only the one that we follow is requested.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date

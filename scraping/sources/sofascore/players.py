@@ -1,7 +1,5 @@
 """Line-ups of both sides, the ratings of footballers, and the batting and bowling figures of cricketers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from scraping.errors import PayloadRejected, SchemaBreak

@@ -6,8 +6,6 @@ could not be read without the field, and as lenient elsewhere.
 
 # ruff: noqa: N815 - fields are named as the source names them
 
-from __future__ import annotations
-
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator

@@ -1,7 +1,5 @@
 """Sofascore's responses: the event of a match, from its endpoint or its page, and the addresses of matches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
