@@ -34,6 +34,7 @@ UNKNOWN_KEY_HASH = hashlib.sha256(b"unknown key").hexdigest()
 EXPIRES_SOON = timedelta(days=7)
 OVERLAP_HOURS = 24  # that a key goes on working after its rotation
 LONGEST_LIFE = timedelta(days=3650)
+USUAL_DAYS = 365  # until a key expires, unless its issuer says otherwise
 LONGEST_LABEL = 80
 LONGEST_REASON = 200
 # The time of last use is exact to the minute: a busy consumer must not cost a write with each token.

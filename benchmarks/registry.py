@@ -15,6 +15,7 @@ BENCHES = {
     "accuracy": "benchmarks.benches.accuracy",
     "api": "benchmarks.benches.api",
     "attached": "benchmarks.benches.attached",
+    "console": "benchmarks.benches.console",
     "growth": "benchmarks.benches.growth",
     "health": "benchmarks.benches.health",
     "journal": "benchmarks.benches.journal",

@@ -180,6 +180,16 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
         Figure("procrastinate, tasks", ("peer",), "a second"),
         Figure("against procrastinate", ("ratio",), "x"),
     ),
+    "console": tuple(
+        figure
+        for engine in ("sqlite", "postgresql")
+        for figure in (
+            Figure(f"{engine}: slowest page of all, p95", ("p95_ms", engine), "ms", "< 300 ms"),
+            Figure(f"{engine}: list of tasks, p95", ("tasks_ms", engine), "ms"),
+            Figure(f"{engine}: list of django_dramatiq's admin, p95", ("peer_ms", engine), "ms"),
+            Figure(f"{engine}: django_dramatiq's five pages against ours", ("ratio", engine), "x"),
+        )
+    ),
     "growth": (Figure("dispatch with a million rows against ten thousand", ("ratio",), "x", "at most 1.5 x"),),
 }
 

@@ -68,6 +68,15 @@ token_lost = Signal()
 # A source has a token again: source_key, worker_id.
 token_found = Signal()
 
+# Sources
+
+# A person replaced settings of a source until a time: source_key, values, until, reason, actor.
+source_overridden = Signal()
+# An override has ended, by its time or by a person: source_key, setting, reason, actor.
+source_override_ended = Signal()
+# A person enabled or disabled a source: source_key, is_enabled, reason, actor.
+source_switched = Signal()
+
 # Scrapers, breakers, workers
 
 # A scraper was replaced by a fresh one: match_id, reason, source_key, scraper_id, fresh_id, and the position of the

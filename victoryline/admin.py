@@ -8,11 +8,14 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
+from django_otp.plugins.otp_static.models import StaticDevice
+from django_otp.plugins.otp_totp.models import TOTPDevice
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
+admin.site.unregister((TOTPDevice, StaticDevice))  # by `manage.py second_factor`: their pages would show the secrets
 
 
 @admin.register(User)

@@ -51,8 +51,10 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "monitoring.admin.dashboard.dashboard",
+    "COMMAND": {"search_callback": "monitoring.admin.console_search.find"},
     "SIDEBAR": {
-        "show_search": False,
+        "show_search": True,
+        "command_search": True,
         "show_all_applications": True,
         "navigation": [
             _group(

@@ -22,6 +22,7 @@ ACTS = {
     "scraping": (
         *("change_match", "change_scrapetask", "change_scrapeerror", "change_breaker"),
         *("add_scrapejob", "add_workercommand", "add_teamalias", "change_teamalias", "change_bulkoperation"),
+        "add_sourceoverride",
     ),
     "monitoring": ("change_alert",),
 }

@@ -38,6 +38,9 @@ DEBUG = False
 ALLOWED_HOSTS = list(CONFIG.allowed_hosts)
 
 INSTALLED_APPS = [
+    "django_otp",  # before victoryline, whose admin removes its pages
+    "django_otp.plugins.otp_totp",
+    "django_otp.plugins.otp_static",
     "victoryline",
     "unfold",
     "unfold.contrib.filters",
@@ -60,6 +63,7 @@ INSTALLED_APPS = [
     "monitoring",
 ]
 
+SECOND_FACTOR = ("django_otp.middleware.OTPMiddleware", "victoryline.second_factor.SecondFactorMiddleware")
 MIDDLEWARE = [
     "victoryline.lib.http.middleware.RequestIdMiddleware",
     *(["corsheaders.middleware.CorsMiddleware"] if CONFIG.cors_origins else []),  # it costs each request 6 us
@@ -76,6 +80,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    *(SECOND_FACTOR if CONFIG.staff_second_factor else ()),
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -122,9 +127,12 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_PARAMETERS = ["username", "ip_address"]  # each by itself
+AXES_LOCKOUT_CALLABLE = "victoryline.lib.http.open_limits.login_is_locked"
 AXES_ENABLE_ACCESS_FAILURE_LOG = True
 AXES_VERBOSE = False
+AXES_SENSITIVE_PARAMETERS: list[str] = []  # its log lines name the user and the address
+OTP_TOTP_ISSUER = "VictoryLine"
 AXES_IPWARE_PROXY_COUNT = CONFIG.trusted_proxies or None
 
 LANGUAGE_CODE = "en-gb"
@@ -236,6 +244,8 @@ ACCESS_LOG_IS_SYNCHRONOUS = False  # True in tests: written at once rather than 
 PROMETHEUS_EXPORT_MIGRATIONS = False
 PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.05, 0.15, 0.5, 2.5, float("inf"))  # by view and method: few, or the page is large
 UNFOLD = admin_theme.UNFOLD
+if CONFIG.staff_second_factor:
+    UNFOLD["LOGIN"] = {"form": "victoryline.second_factor.LoginForm"}
 
 # The steps of the leading scheduler, run in this order: function, and seconds between two runs (0: every tick). A step
 # takes the time and returns the number of items it processed. A new step is a function and a line here.
@@ -244,6 +254,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("scraping.scheduler.recover.rescue_expired", 1.0),
     ("scraping.scheduler.other_tasks.open_discovery_tasks", 1.0),
     ("scraping.scheduler.recover.end_pauses", 1.0),
+    ("scraping.recovery.source_overrides.end_due", 1.0),
     ("scraping.scheduler.recover.evaluate_source_breakers", 1.0),
     ("scraping.scheduler.recover.start_waiting_watches", 1.0),
     ("scraping.scheduler.hint.dispatch_due", 0.0),

@@ -61,7 +61,7 @@ class IssueForm(forms.Form):
         min_value=1,
         max_value=keys.LONGEST_LIFE.days,
         required=False,
-        initial=365,
+        initial=keys.USUAL_DAYS,
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Empty: never.",
     )

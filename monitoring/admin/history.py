@@ -160,8 +160,9 @@ class AuditEntryAdmin(HistoryAdmin):
     list_filter = ("outcome", "action_type")
     joined = ("match",)
     search_fields = ("actor", "action_type", "target", "trigger_condition")
+    searched_rows = 50_000
     ordering = ("-timestamp",)
-    date_hierarchy = "timestamp"
+    sortable_by = ("timestamp",)
     fields = (
         *("timestamp", "actor", "action_type", "trigger_condition", "duration_seconds", "judged_at", "shown_target"),
         *("shown_outcome", "change", "before", "after", "metadata"),
@@ -206,6 +207,8 @@ class HealthLogAdmin(HistoryAdmin):
     )
     list_filter = ("health_status",)
     search_fields = ("match_id", "scraper_id")
+    searched_rows = 50_000
+    sortable_by = ()
 
 
 class TaskFilter(admin.SimpleListFilter):
@@ -227,8 +230,10 @@ class TaskFilter(admin.SimpleListFilter):
 @admin.register(LogEntry)
 class LogEntryAdmin(HistoryAdmin):
     list_display = ("timestamp", "level", "service", "action", "match_id", "shown_event")
-    list_filter = ("level", "service", "action", TaskFilter)
-    search_fields = ("event", "match_id", "action")
+    list_filter = ("level", TaskFilter)
+    search_fields = ("event", "match_id", "action", "service")
+    searched_rows = 50_000
+    sortable_by = ("timestamp",)
     ordering = ("-timestamp",)
     fields = ("timestamp", "level", "service", "action", "match_id", "event", "shown_line")
     shown_event = column("event", lambda entry: entry.event[:160])

@@ -46,6 +46,7 @@ def waiting_too_long(context: CheckContext) -> QuerySet[ScrapeTask]:
     valid = ScrapeTask.objects.filter(
         valid_reasons_to_wait(context.now, ref="ref__", source="source__"), pk=OuterRef("pk")
     )
+    late = late.exclude(source__paused_resources__contains=F("resource"))
     return late.filter(~Exists(valid)).order_by("run_at")
 
 

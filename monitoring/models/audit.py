@@ -34,6 +34,7 @@ class AuditEntry(models.Model):
         indexes = (
             models.Index(fields=("-timestamp",), name="audit_time"),
             models.Index(fields=("match", "-timestamp"), name="audit_match_time"),
+            models.Index(fields=("action_type", "-timestamp"), name="audit_action_time"),
             models.Index(fields=("timestamp",), name="audit_pending", condition=models.Q(outcome="pending")),
         )
 

@@ -18,7 +18,10 @@ class LogEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "log entries"
-        indexes = (models.Index(fields=("-timestamp",), name="log_entry_time"),)
+        indexes = (
+            models.Index(fields=("-timestamp",), name="log_entry_time"),
+            models.Index(fields=("level", "-timestamp"), name="log_entry_level"),
+        )
 
     def __str__(self) -> str:
         return f"{self.level} {self.event[:80]}"

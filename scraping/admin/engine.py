@@ -70,7 +70,7 @@ def _recycle(pk: int, call: OperatorCall) -> None:
 class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
         "worker_id", "is_alive", "active_tasks", "memory", "peak_memory", "cpu_percent", "browser_launches",
-        "started_at", "heartbeat_at", "stopped_at", "process_count", "context_count", "page_count", "host", "pid",
+        "started_at", "heartbeat_at", "stopped_at",
     )  # fmt: skip
     list_filter = ("host",)
     search_fields = ("worker_id", "host")

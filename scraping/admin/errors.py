@@ -21,6 +21,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from scraping.admin import search
 from scraping.admin.evidence import links, preview
 from scraping.admin.tasks import OPEN_DEAD, group_line, members, retry_selections
 from scraping.journal import TaskSelection, error_log
@@ -249,8 +250,11 @@ class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
         "timestamp", "shown_resolution", "error_type", "error_code", "match", "summary", "http_status", "retry_attempt",
         "operation", "error_class",
     )  # fmt: skip
-    list_filter = ("error_class", "error_type", "resolved", "resolution_method")
-    search_fields = ("error_message", "error_code", "match__title", "match_key", "url")
+    list_filter = ("error_class", "error_type", "resolved")
+    ordering = ("-timestamp",)  # as the indexes of the filters
+    sortable_by = ("timestamp",)
+    search_fields = ("id",)  # by `scraping.admin.search`
+    search_help_text = "The key, URL or teams of a match, the text, code or fingerprint of an error, or an id."
     operate_permission = "scraping.change_scrapeerror"
     operated_noun = ("error", "errors")
     operator_actions = (
@@ -274,6 +278,12 @@ class ScrapeErrorAdmin(OperatorActionsMixin, HistoryAdmin):
         ("Requests", {"fields": ("shown_requests",)}),
         ("Evidence", {"fields": ("shown_files", "shown_evidence", "shown_stack")}),
     )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[ScrapeError], search_term: str
+    ) -> tuple[QuerySet[ScrapeError], bool]:
+        return queryset.filter(search.errors_by(search_term)) if search_term.strip() else queryset, False
+
     summary = column("message", lambda error: error.error_message[:SUMMARY_LENGTH] or "-", ordering="error_message")
     shown_message = column("message", lambda error: block(error.error_message))
     shown_stack = column("stack trace", lambda error: block(error.stack_trace))

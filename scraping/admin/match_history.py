@@ -53,6 +53,8 @@ class SnapshotAdmin(HistoryAdmin):
     list_display = ("match", "sequence", "data_source", "update_latency_ms", "captured_at", "created_at")
     list_filter = ("data_source",)
     search_fields = ("match__title", "checksum")
+    searched_rows = 50_000
+    sortable_by = ("sequence",)
     fields = (
         "match", "sequence", "checksum", "data_source", "scraper_id", "update_latency_ms", "captured_at", "created_at",
         "delta", "payload", "provenance",
@@ -68,6 +70,8 @@ class MatchEventAdmin(HistoryAdmin):
     list_filter = ("action", "is_current", "is_critical", "source")
     joined = ("match", "source")
     search_fields = ("event_id", "kind", "description", "match__title")
+    searched_rows = 50_000
+    sortable_by = ()
 
 
 class PlayerInline(HistoryInline):

@@ -11,11 +11,12 @@ from django.utils import timezone
 from django.utils.html import format_html_join
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from scraping.admin import search
 from scraping.admin.match_history import ending_block, lineups_block
 from scraping.admin.pairings import ConflictInline, provenance_table
 from scraping.documents.watch_records import silence_text
 from scraping.matches import importance, lifecycle, watches
-from scraping.models import Importance, Match, MatchLifecycle, MatchRef, Source
+from scraping.models import Importance, Match, MatchLifecycle, MatchRef
 from victoryline.lib.admin import (
     BAD,
     CAREFUL,
@@ -218,11 +219,9 @@ class MatchAdmin(OperatorActionsMixin, HistoryAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Match], search_term: str
     ) -> tuple[QuerySet[Match], bool]:
-        """Finds a match by its full key (crex_V4KX): the source and the id there."""
-        key = search_term.strip()
-        for source in Source.objects.values_list("key", flat=True):
-            event_id = key.removeprefix(f"{source}_")
-            if event_id and event_id != key:
-                return queryset.filter(refs__source__key=source, refs__source_event_id=event_id), False
+        """Finds a match by its full key (crex_V4KX) too: the source and the id there."""
+        refs = search.refs_by(search_term) if search_term.strip() else MatchRef.objects.none()
+        if refs.exists():
+            return queryset.filter(pk__in=refs.values("match")), False
         found: tuple[QuerySet[Match], bool] = super().get_search_results(request, queryset, search_term)
         return found

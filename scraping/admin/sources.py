@@ -7,15 +7,27 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from scraping.models import ProxySession, Source, UnknownValue
+from scraping.admin import switchboard
+from scraping.models import ProxySession, Source, SourceOverride, UnknownValue
 from scraping.sources import ADAPTERS, reading_problem
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, ConsoleAdmin, HistoryAdmin, column, json_block
+from victoryline.lib.admin import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    NEWS,
+    ConsoleAdmin,
+    HistoryAdmin,
+    column,
+    json_block,
+)
+from victoryline.lib.operator_actions import OperatorActionsMixin
 
 
 class SourceForm(forms.ModelForm[Source]):
@@ -43,18 +55,21 @@ class SourceForm(forms.ModelForm[Source]):
 
 
 @admin.register(Source)
-class SourceAdmin(ConsoleAdmin):
+class SourceAdmin(OperatorActionsMixin, ConsoleAdmin):
     form = SourceForm
     list_display = (
-        "name", "key", "sport", "is_enabled", "precedence_weight", "max_concurrency", "min_interval_seconds",
-        "robots_policy", "request_mode", "last_discovery_at",
+        "name", "sport", "shown_state", "sent_now", "shown_breaker", "mode", "max_concurrency", "min_interval_seconds",
+        "last_discovery_at",
     )  # fmt: skip
-    list_editable = ("is_enabled",)
+    operate_permission = "scraping.add_sourceoverride"
+    operated_noun = ("source", "sources")
+    operator_actions = switchboard.ACTIONS
     list_filter = ("is_enabled", "sport", "robots_policy")
     search_fields = ("key", "name", "base_url")
     readonly_fields = (
         "what_happened",
         *("key", "sport", "base_url", "last_discovery_at", "shown_metadata", "learned_mode"),
+        *("shown_state", "sent_now", "shown_breaker", "shown_overrides"),
         *("adapter_key", "shown_hosts", "allows_private_addresses", "token_url"),  # set in config/sources.yaml
     )
     limits = (
@@ -63,6 +78,7 @@ class SourceAdmin(ConsoleAdmin):
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("name", "key", "what_happened", "sport", "base_url", "is_enabled", "last_discovery_at")}),
+        ("Now", {"fields": ("shown_state", "sent_now", "shown_breaker", "shown_overrides")}),
         ("Limits", {"fields": (*limits, "canary_matches")}),
         ("Reading", {"fields": ("adapter_key", "read_way", "learned_mode", "selectors")}),
         ("Reach", {"fields": ("shown_hosts", "allows_private_addresses", "uses_proxy", "token_url")}),
@@ -75,7 +91,19 @@ class SourceAdmin(ConsoleAdmin):
         ),
     )
     shown_hosts = column("allowed hosts", lambda source: ", ".join(sorted(source.site.hosts)))
+    shown_state = column(
+        "state", switchboard.state, label={"enabled": GOOD, "limited": CAREFUL, "paused": CAREFUL, "disabled": BAD}
+    )
+    sent_now = column("sent now", switchboard.sent_now)
+    shown_overrides = column("overrides", switchboard.overrides)
+    shown_breaker = column("breaker", switchboard.breaker)
+    mode = column("mode", lambda source: source.request_mode or source.read_way)
     shown_metadata = column("metadata", lambda source: json_block(source.metadata))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Source]:
+        rows: QuerySet[Source] = super().get_queryset(request)
+        current = SourceOverride.objects.filter(ended_at=None)
+        return rows.select_related("breaker").prefetch_related(Prefetch("overrides", current))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """A source needs an adapter, so it comes with the code and its configuration."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -18,12 +19,23 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from scraping import jobs, journal
+from scraping.admin import search
 from scraping.admin.evidence import links, preview
 from scraping.errors import ERROR_RULES, ErrorClass
 from scraping.journal import RetryOutcome, TaskSelection
 from scraping.models import OPEN_STATES, ErrorGroup, Evidence, EvidenceKind, ScrapeError, ScrapeTask, TaskState
 from scraping.payloads import Resource
-from victoryline.lib.admin import BAD, CAREFUL, GOOD, NEWS, HistoryAdmin, HistoryInline, ReasonForm, column
+from victoryline.lib.admin import (
+    BAD,
+    CAREFUL,
+    GOOD,
+    NEWS,
+    HistoryAdmin,
+    HistoryInline,
+    ReasonForm,
+    choice_filter,
+    column,
+)
 from victoryline.lib.operator_actions import OperationResult, OperatorAction, OperatorActionsMixin, OperatorCall, Run
 from victoryline.lib.shown import duration
 
@@ -46,6 +58,13 @@ RESOURCE_VERBS: dict[str, str] = {
     Resource.SUBMISSION: "Writing the submissions for",
 }
 OPEN_DEAD = Q(resolved=False, task__state=TaskState.DEAD)  # errors of dead tasks whose match was not read since
+
+
+# Most tasks have succeeded: there no index helps, and SQLite would use one and then sort all of them.
+FEW = [state for state in TaskState if state != TaskState.SUCCESS]
+STATES: dict[str, Callable[[], Q]] = {state.value: partial(Q, state=state) for state in FEW}
+STATES[TaskState.SUCCESS.value] = lambda: ~Q(state__in=FEW)
+StateFilter = choice_filter("state__exact", {name: (name, is_in) for name, is_in in STATES.items()}, title="state")
 
 
 def what_happened(task: ScrapeTask) -> str:
@@ -219,9 +238,11 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
         "id", "shown_state", "stage", "resource", "match", "attempt", "reason", "run_at", "finished_at", "worker_id",
     )  # fmt: skip
     list_display_links = ("id", "shown_state")
-    list_filter = ("state", "resource", "priority", "source", "error_class", "stage")
+    list_filter = (StateFilter, "resource", "source", "error_class")
     joined = ("source", "ref__source", "ref__match")
-    search_fields = ("=id", "request_id", "ref__source_event_id", "ref__match__title", "reason", "worker_id")
+    sortable_by = ("id",)  # a million rows are sorted by no other column
+    search_fields = ("id",)  # by `scraping.admin.search`
+    search_help_text = "An id, the key, URL or teams of a match, the text or fingerprint of an error, or a worker."
     operate_permission = "scraping.change_scrapetask"
     operated_noun = ("task", "tasks")
     operator_actions = (
@@ -277,6 +298,11 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
         task = self.get_object(request, object_id) if object_id else None
         shown = {"task_page": _page(task)} if task is not None else {}
         return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[ScrapeTask], search_term: str
+    ) -> tuple[QuerySet[ScrapeTask], bool]:
+        return queryset.filter(search.tasks_by(search_term)) if search_term.strip() else queryset, False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Also by match and by error group: the match's page, alerts and error groups link here."""

@@ -22,7 +22,7 @@ from scraping.models.pairing import Conflict, MatchArchive, PairingReview, Pairi
 from scraping.models.process import CommandKind, Lease, Worker, WorkerCommand
 from scraping.models.scraper import HealthStatus, Scraper
 from scraping.models.snapshot import Snapshot
-from scraping.models.source import ReadWay, RobotsPolicy, Source
+from scraping.models.source import ReadWay, RobotsPolicy, Source, SourceOverride
 from scraping.models.submission import Submission, SubmissionState
 from scraping.models.task import OPEN_STATES, ScrapeTask, Stage, TaskState, TaskTransition
 from scraping.models.team import Team, TeamAlias

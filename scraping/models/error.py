@@ -76,6 +76,8 @@ class ScrapeError(models.Model):
         indexes = (
             models.Index(fields=("scraper_id", "timestamp"), name="error_scraper_time"),
             models.Index(fields=("error_type", "timestamp"), name="error_type_time"),
+            models.Index(fields=("error_class", "timestamp"), name="error_class_time"),
+            models.Index(fields=("group", "task"), name="error_open_of_group", condition=models.Q(resolved=False)),
             models.Index(fields=("resolved", "timestamp"), name="error_unresolved"),
             models.Index(fields=("match", "timestamp"), name="error_match_time"),
             models.Index(fields=("timestamp",), name="error_time"),

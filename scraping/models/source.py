@@ -80,6 +80,9 @@ class Source(models.Model):
         help_text="Ids of matches at the source. While its breaker is half open only these are read, as its probes, "
         "if one of them is due within a minute. Otherwise, or if empty: the most urgent ones.",
     )
+    paused_resources = models.CharField(
+        max_length=200, blank=True, help_text="Types of tasks that an operator has paused, separated by spaces."
+    )
     robots_policy = models.CharField(max_length=10, choices=RobotsPolicy, default=RobotsPolicy.OBEY)
     request_mode = models.CharField(
         max_length=10, blank=True, help_text="Learned from refusals: in_page or visit. Empty: requested directly."
@@ -138,3 +141,32 @@ class Source(models.Model):
             token_url=self.token_url,
             selectors={name: tuple(found) for name, found in self.selectors.items()},
         )
+
+
+class SourceOverride(models.Model):
+    """A setting of a source that an operator has replaced until a time. Sole writer: recovery.source_overrides.
+
+    The source's row holds the value in effect, so that every reader of it obeys; `before` is what the end restores.
+    """
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="overrides")
+    setting = models.CharField(max_length=40, help_text="A column of the source.")
+    value = models.JSONField()
+    before = models.JSONField()
+    until = models.DateTimeField()
+    reason = models.CharField(max_length=150)
+    actor = models.CharField(max_length=150)
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("source", "setting"),
+                condition=models.Q(ended_at__isnull=True),
+                name="override_one_open_per_setting",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.setting.replace('_', ' ')} {self.value} instead of {self.before}"

@@ -106,6 +106,9 @@ class ScrapeTask(models.Model):
             models.Index(fields=("worker_id",), name="task_held", condition=Q(state=TaskState.EXECUTING)),
             models.Index(fields=("state", "finished_at"), name="task_ended"),
             models.Index(fields=("ref", "-id"), name="task_of_ref"),
+            # For lists of the console; polls, which are most rows, are in neither.
+            models.Index(fields=("resource", "-id"), name="task_rare", condition=~Q(resource=Resource.SCORECARD)),
+            models.Index(fields=("error_class", "-id"), name="task_by_error", condition=~Q(error_class="")),
         )
 
     def __str__(self) -> str:

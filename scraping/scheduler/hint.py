@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import dramatiq
-from django.db.models import Q, Value
+from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce
 from dramatiq.errors import BrokerConnectionError
 
@@ -63,6 +63,7 @@ def _unhinted(now: datetime, limit: int) -> list[DueTask]:
         ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lte=now)
         .filter(Q(hinted_at__isnull=True) | Q(hinted_at__lte=again))
         .filter(source__is_enabled=True)
+        .exclude(source__paused_resources__contains=F("resource"))
         .exclude(ref__match__lifecycle=MatchLifecycle.PAUSED)  # its open task waits until the pause ends
         .exclude(limits.has_open_breaker(now, of="ref__"))
     )

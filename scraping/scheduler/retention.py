@@ -33,6 +33,7 @@ from scraping.models import (
     Scraper,
     ScrapeTask,
     Snapshot,
+    SourceOverride,
     SourceRate,
     Submission,
     TaskState,
@@ -129,6 +130,7 @@ def seldom() -> tuple[Rule, ...]:
             days=config.keep_errors_days,
         ),
         aged("bulk-operations", BulkOperation, "finished_at", "{} after their end", days=OPERATIONS_DAYS),
+        aged("source-overrides", SourceOverride, "ended_at", "{} after their end", days=OPERATIONS_DAYS),
         # Also those that were never processed: a score that old is of no use.
         aged("submissions", Submission, "created_at", days=SUBMISSIONS_DAYS),
         aged(*("match-logs", MatchArchive, "created_at"), batch=MATCHES_AT_ONCE, days=MATCH_LOG_DAYS),

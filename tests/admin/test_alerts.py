@@ -96,7 +96,7 @@ class TestAlerts:
         alert = make_alert()
         for action in ("acknowledge_one", "mute_one"):
             url = reverse(f"admin:monitoring_alert_{action}", args=[alert.pk])
-            assert admin_client.get(url).status_code == 200
+            assert admin_client.get(url, headers={"HX-Request": "true"}).status_code == 200
             alert.refresh_from_db()
             assert action == "mute_one" or alert.acknowledged_at is None
             form = {"_form_submitted": "on", "minutes": 720, "reason": "until the morning"}

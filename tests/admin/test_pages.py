@@ -20,7 +20,16 @@ from tests.monitoring.rows import make_error, make_task, make_watched
 pytestmark = pytest.mark.django_db
 # Shown on the page of the row that they belong to; a lease is of no use to operators.
 NO_TABLE = {
-    *("jobitem", "lease", "lineupplayer", "operationids", "outcomebucket", "sourcerate", "tasktransition"),
+    *(
+        "jobitem",
+        "lease",
+        "lineupplayer",
+        "operationids",
+        "outcomebucket",
+        "sourceoverride",
+        "sourcerate",
+        "tasktransition",
+    ),
 }
 OURS = [
     model

@@ -101,6 +101,7 @@ DIALOGS = {
     "scraping_pairingreview_join_one": OPERATOR,
     "scraping_pairingreview_keep_apart_one": OPERATOR,
     "scraping_teamalias_delete_one": ADMINISTRATOR,
+    **{f"scraping_source_{name}_one": OPERATOR for name in ("pause", "limit", "restore", "disable", "enable")},
     "scraping_match_pause_one": OPERATOR,
     "scraping_match_resume_one": OPERATOR,
     "scraping_match_watch_one": OPERATOR,

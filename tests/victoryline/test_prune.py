@@ -42,7 +42,7 @@ OF_TABLE = {
     "apiauth.AccessLog": "access-log",
     "scraping.FieldFill": "field-fills", "scraping.ProxySession": "proxy-sessions", "scraping.SourceDay": "traffic",
     "scraping.MatchArchive": "match-logs", "scraping.SourceRate": "rates-quarters",
-    "scraping.BulkOperation": "bulk-operations",
+    "scraping.SourceOverride": "source-overrides", "scraping.BulkOperation": "bulk-operations",
 }  # fmt: skip
 
 

@@ -99,6 +99,8 @@ class Web(Group):
     """The site is served over HTTPS: secure cookies, redirect, HSTS."""
     trusted_proxies: int = setting(0, "trusted_proxies", 0, 10)
     """Number of reverse proxies in front whose forwarding headers are trusted."""
+    staff_second_factor: bool = setting(False, "staff_second_factor")
+    """A login to the admin needs a one-time code too: docs/security.md."""
     secret_key: str = secret("")
     """Django's secret key. Empty: generated once and kept in VAR_DIR; required with PostgreSQL."""
     jwt_signing_key: str = secret("")

@@ -24,6 +24,7 @@ from unfold.forms import BaseDialogForm
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
+from victoryline.lib.shown import column_of
 from victoryline.lib.units import MEGABYTE
 
 # The colours of labels: unfold's names for them.
@@ -62,6 +63,13 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
         found = super().get_unfold_action(action)
         return replace(found, method=_inside_a_page(found.method)) if found.dialog else found
 
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Shows times relative to now and sizes with their unit."""
+        fields = {field.name: field for field in self.opts.fields}
+        names = super().get_list_display(request)
+        own = {*self.list_editable, *(self.list_display_links or ())}
+        return [name if name in own or name not in fields else column_of(fields[name]) or name for name in names]
+
     def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **options: Any) -> Any:
         if isinstance(db_field, URLField):
             options["assume_scheme"] = "https"  # the default of Django 6
@@ -98,13 +106,27 @@ class HistoryAdmin(ReadOnly, ConsoleAdmin):
     paginator = InfinitePaginator
     ordering: Any = ("-id",)
     actions: Any = ()
+    searched_rows = 0  # a search without an index reads the newest rows only; 0: all, for tables that stay small
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        documents = {field.name for field in self.opts.fields if isinstance(field, JSONField)}
+        shown = {field.name: _shown(field) for field in self.opts.fields}
         fieldsets = [(title, dict(group)) for title, group in super().get_fieldsets(request, obj)]
         for _, group in fieldsets:
-            group["fields"] = [_json_column(name) if name in documents else name for name in group["fields"]]
+            group["fields"] = [shown.get(name, name) if isinstance(name, str) else name for name in group["fields"]]
         return fieldsets
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if search_term and self.searched_rows:
+            newest = self.model._default_manager.order_by("-pk").values_list("pk", flat=True).first()  # noqa: SLF001
+            queryset = queryset.filter(pk__gt=(newest or 0) - self.searched_rows)
+        found: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, search_term)
+        return found
+
+    @property
+    def search_help_text(self) -> str:
+        return f"Searches the newest {self.searched_rows:,} rows." if self.searched_rows else ""
 
 
 class HistoryInline(ReadOnly, TabularInline):  # type: ignore[misc]  # unfold publishes no types
@@ -146,12 +168,17 @@ def column(
     return staticmethod(display(description=description, ordering=ordering, label=label, boolean=boolean or None)(show))
 
 
-def _json_column(name: str) -> Callable[[Any], SafeString]:
+def _shown(field: Field[Any, Any]) -> Any:
+    """Returns how the page of a row shows a column: a callable, or its name."""
+    name = field.name
+    if not isinstance(field, JSONField):
+        return column_of(field, is_exact=True) or name
+
     @display(description=name.replace("_", " "))  # type: ignore[untyped-decorator]  # unfold publishes no types
     def show(row: Any) -> SafeString:
         return json_block(getattr(row, name))
 
-    return show  # type: ignore[no-any-return]
+    return show
 
 
 def presence_filter(name: str, field: str, *, absent: str, present: str) -> type[admin.SimpleListFilter]:
@@ -221,7 +248,7 @@ class LimitedForm(ReasonForm):
     minutes = forms.IntegerField(
         min_value=1, max_value=1440, initial=USUAL_MINUTES, widget=UnfoldAdminIntegerFieldWidget
     )
-    field_order = ("minutes", "reason")
+    field_order: tuple[str, ...] = ("minutes", "reason")
 
 
 def after_dialog(request: HttpRequest, url: str) -> HttpResponse:

@@ -48,6 +48,7 @@ def logging_config(*, level: str, format: str, service: str) -> dict[str, Any]:
             "django.security.DisallowedHost": {"filters": ["unknown_hosts"], "propagate": True},
             "dramatiq": quiet,
             "asyncio": {**quiet, "level": "WARNING"},
+            "axes": {**quiet, "level": "WARNING"},  # below that it describes its own steps
         },
     }
 

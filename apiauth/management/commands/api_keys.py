@@ -41,7 +41,13 @@ class Command(BaseCommand):
             choices=keys.SCOPES,
             help="What the key may do; may be repeated. Default: read. It can't be changed later: issue another key.",
         )
-        issue.add_argument("--expires-in-days", type=int, help="Days until it expires. Default: never.")
+        issue.add_argument(
+            "--expires-in-days",
+            type=int,
+            default=keys.USUAL_DAYS,
+            help=f"Days until it expires (default {keys.USUAL_DAYS}).",
+        )
+        issue.add_argument("--never-expires", dest="expires_in_days", action="store_const", const=None)
         listed = actions.add_parser("list", help="List keys: owner, scopes, expiry, last token. Never secrets.")
         listed.add_argument("--consumer", help="Only the keys of this one.")
         listed.add_argument("--all", action="store_true", help="Those that have ended, too.")

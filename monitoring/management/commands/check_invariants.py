@@ -9,7 +9,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from monitoring.invariants import BOUND_SECONDS, CheckContext, RuleResult, check_rules, consistent_view
@@ -29,6 +29,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, bound: float, **options: Any) -> None:
+        if not 0 < bound < float("inf"):
+            raise CommandError(f"--bound is {bound:g}; it must be more than 0 seconds")
         with consistent_view():
             results = list(check_rules(CheckContext(timezone.now(), bound)))
         broken = [result for result in results if not result.is_ok]

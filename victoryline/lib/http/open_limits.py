@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
@@ -78,3 +78,16 @@ class OpenLimitMiddleware:
         )
         response.headers["Retry-After"] = str(usage.seconds_left)
         return response
+
+
+def login_is_locked(request: HttpRequest, *_: Any) -> HttpResponseBase:
+    """Answers a login of a locked name or address (AXES_LOCKOUT_CALLABLE). Each further one begins the time anew."""
+    seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
+    response = answer(
+        request,
+        429,
+        f"Too many logins have failed with this name or from this address. Try again in {seconds // 60} minutes; an "
+        "administrator can end the lock before.",
+    )
+    response.headers["Retry-After"] = str(seconds)
+    return response
