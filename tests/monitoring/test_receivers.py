@@ -20,7 +20,7 @@ from scraping.matches import lifecycle
 from scraping.models import Breaker, CommandKind, WorkerCommand
 from scraping.policies.ladder import Rung
 from scraping.recovery import worker_commands
-from scraping.recovery.ladder_steps import StepContext, take_step
+from scraping.recovery.ladder import StepContext, take_step
 from tests.factories import NOW
 from tests.monitoring.rows import make_task, make_watched
 

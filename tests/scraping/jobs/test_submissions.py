@@ -39,7 +39,7 @@ from scraping.models import (
 from scraping.payloads import Resource, Status
 from scraping.policies.ladder import Rung
 from scraping.recovery import ladder
-from scraping.recovery.ladder_steps import StepContext, take_step
+from scraping.recovery.ladder import StepContext, take_step
 from scraping.scheduler.hint import _groups
 from scraping.scheduler.loop import load_steps
 from scraping.scheduler.other_tasks import (

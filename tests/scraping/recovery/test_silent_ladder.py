@@ -24,7 +24,7 @@ from scraping.models import (
 )
 from scraping.policies.ladder import RUNGS, Rung
 from scraping.recovery import ladder, silent_matches, worker_commands
-from scraping.recovery.ladder_steps import StepContext
+from scraping.recovery.ladder import StepContext
 from scraping.recovery.silent_matches import silence_of
 from scraping.scheduler.recover import escalate_silent_matches
 from scraping.signals import silence_climbed, silence_over
