@@ -34,7 +34,6 @@ _slow_render = OrjsonRenderer().render
 ADDED = "added"
 SERVED_AT = "From when on every process served it, half a second later: `as_of` of this time finds it."
 TEAM_ID = "The team in /api/v1/teams; null until its name is known, and in a read of the past."
-SERVED_EXAMPLE = "2025-11-22T15:23:47.230Z"
 
 
 def in_payload(name: str, otherwise: Any = None) -> Getter:
@@ -133,7 +132,7 @@ class PastMetadata(FullMetadata):
         description="When the source was read that brought this state."
     )
     created_at: Annotated[AwareDatetime, ADDED] = Field(description="When the state was written.")
-    served_at: Annotated[AwareDatetime, ADDED] = Field(description=SERVED_AT, examples=[SERVED_EXAMPLE])
+    served_at: Annotated[AwareDatetime, ADDED] = Field(description=SERVED_AT)
 
 
 class Provisional(Body):

@@ -11,7 +11,6 @@ from pydantic import AwareDatetime, Field
 from scraping.api.bodies import (
     ADDED,
     SERVED_AT,
-    SERVED_EXAMPLE,
     Body,
     FieldProvenance,
     FullMetadata,
@@ -100,16 +99,19 @@ class MatchDeltas(Body):
     metadata_: ListMetadata = Field(alias="_metadata")
 
 
-class SnapshotItem(Body):
-    """An earlier state of the match."""
-
+class SnapshotFacts(Body):
     sequence: int
     captured_at: AwareDatetime = Field(description="When the source was read.")
     created_at: AwareDatetime = Field(description="When the state was written.")
-    served_at: Annotated[AwareDatetime, queries.served_at] = Field(description=SERVED_AT, examples=[SERVED_EXAMPLE])
+    served_at: Annotated[AwareDatetime, queries.served_at] = Field(description=SERVED_AT)
     checksum: str = Field(description="SHA-256 of the payload; docs/api.md says how to check it.")
     data_source: str = Field(description="How the data came in: scraper, cache or manual.")
     scraper_id: UUID | None
+
+
+class SnapshotItem(SnapshotFacts):
+    """An earlier state of the match."""
+
     changed: Annotated[list[str], queries.changed_fields] = Field(
         description="The names of the fields in which it differs from the state before."
     )
@@ -121,16 +123,9 @@ class SnapshotList(Body):
     metadata_: FullMetadata = Field(alias="_metadata")
 
 
-class SnapshotDocument(Body):
+class SnapshotDocument(SnapshotFacts):
     """An earlier state of the match, as it is stored."""
 
-    sequence: int
-    captured_at: AwareDatetime
-    created_at: AwareDatetime
-    served_at: Annotated[AwareDatetime, queries.served_at] = Field(description=SERVED_AT, examples=[SERVED_EXAMPLE])
-    checksum: str
-    data_source: str
-    scraper_id: UUID | None
     payload: dict[str, Any] = Field(description="The state; `checksum` is of this, with sorted keys.")
     provenance: dict[str, FieldProvenance] = Field(description="The source of each field.")
     metadata_: Annotated[PastMetadata, ADDED] = Field(alias="_metadata")

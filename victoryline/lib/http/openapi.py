@@ -95,7 +95,7 @@ def complete(result: dict[str, Any], generator: Any, request: Any, public: bool)
             for code, answer in operation["responses"].items():
                 _add_headers(answer, int(code), is_read=is_read)
                 _add_problem(answer, int(code), path)
-            _add_examples(operation, schemas)
+            _add_examples(operation)
             _refuse_blanks(operation)
             if _is_body_needed(operation, schemas):
                 operation["requestBody"]["required"] = True
@@ -107,7 +107,7 @@ def complete(result: dict[str, Any], generator: Any, request: Any, public: bool)
     return result
 
 
-def _add_examples(operation: Operation, schemas: dict[str, Any]) -> None:
+def _add_examples(operation: Operation) -> None:
     known = EXAMPLES.get(operation["operationId"], {})
     taken = [operation.get("requestBody", {})]
     given = [answer for code, answer in operation["responses"].items() if code < "300"]
@@ -117,32 +117,7 @@ def _add_examples(operation: Operation, schemas: dict[str, Any]) -> None:
             for name, value in known.get(part, {}).items()
         }
         for content in (content for body in bodies for content in body.get("content", {}).values()):
-            content["examples"] = {
-                name: {**example, "value": _completed(example["value"], content["schema"], schemas)}
-                for name, example in shown.items()
-            }
-
-
-def _completed(value: Any, schema: dict[str, Any], schemas: dict[str, Any]) -> Any:
-    """Adds the required fields that an example lacks, so that a new field of a body needs no edit of examples.json.
-
-    Their value is the example in the field's definition, or null where the field can be null.
-    """
-    if "$ref" in (first := schema.get("anyOf", [{}])[0]):
-        schema = first
-    schema = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
-    if isinstance(value, list):
-        return [_completed(one, schema.get("items", {}), schemas) for one in value]
-    if not isinstance(value, dict):
-        return value
-    fields = schema.get("properties", {})
-    missing = {
-        name: fields[name].get("examples", [None])[0]
-        for name in schema.get("required", ())
-        if name not in value and ("examples" in fields[name] or {"type": "null"} in fields[name].get("anyOf", ()))
-    }
-    known = {name: _completed(one, fields.get(name, {}), schemas) for name, one in value.items()}
-    return {name: (known | missing)[name] for name in (*fields, *known) if name in known or name in missing}
+            content["examples"] = shown
 
 
 def _is_body_needed(operation: Operation, schemas: dict[str, Any]) -> bool:
