@@ -320,10 +320,7 @@ class Session:
             self._context = None
 
     async def open_context(self) -> BrowserContext:
-        """Returns the context in the current browser, with the cookies that direct responses have set meanwhile.
-
-        Counts the page to be opened in it, so that the context is not closed before.
-        """
+        """Returns the context in the current browser, with the cookies that direct responses have set meanwhile."""
         async with self._opening:
             browser, generation = await self.host.browser()
             if self._context is None or self.generation != generation:

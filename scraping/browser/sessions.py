@@ -149,10 +149,7 @@ class Sessions:
         return any(one.is_warm for one in tuple(self._by_site.get(key, ())))
 
     def wants_visit(self, key: str) -> bool:
-        """Whether a session's time is over, or one is missing, and a visit should open another; True once a minute.
-
-        May be called from any thread.
-        """
+        """Whether a session's time is over, or one is missing, and a visit should open another; True once a minute."""
         sessions, now = tuple(self._by_site.get(key, ())), self._clock()
         if not any(one.is_warm for one in sessions) or self._plan.is_rotating:
             return False

@@ -235,10 +235,7 @@ class DocumentCache:
         return True
 
     def _compare(self) -> bool:
-        """Marks matches that differ from the database as invalid, drops those that are no longer listed.
-
-        Returns False if there are more than MAX_MATCHES.
-        """
+        """Marks matches that differ from the database as invalid, drops unlisted ones; False if there are too many."""
         columns, plans = queries.compared_columns(limit=MAX_MATCHES + 1), queries.poll_plans()
         is_complete = len(columns) <= MAX_MATCHES
         if not is_complete:

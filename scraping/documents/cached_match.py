@@ -112,10 +112,7 @@ class CachedMatch:
 
     @classmethod
     def from_row(cls, match: Match, refs: tuple[CachedRef, ...] | None = None) -> CachedMatch:
-        """Reads a row of `queries`, which brings its references along, or one whose references are given.
-
-        The payload is empty where it was not selected.
-        """
+        """Reads a row of `queries`, which brings its references along, or one whose references are given."""
         return cls(
             **{name: getattr(match, COLUMNS.get(name, name)) for name in COPIED},
             series=match.series if match.sequence else "",

@@ -66,10 +66,7 @@ def compared_columns(*, limit: int) -> dict[int, tuple[Any, ...]]:
 
 
 def poll_plans() -> dict[int, set[Plan]]:
-    """Returns the plans of all references of listed matches by match id.
-
-    They change without a reading: a failed poll moves the next one, a breaker opens, a source is disabled or joins.
-    """
+    """Returns the plans of all references of listed matches by match id."""
     planned_at = Case(When(is_watched=True, source__is_enabled=True, then=F("next_poll_at")))
     refs = MatchRef.objects.annotate(held_until=HELD_UNTIL, plan=planned_at).filter(match__in=_listed().values("pk"))
     planned: dict[int, set[Plan]] = {}

@@ -145,10 +145,7 @@ def take_turn(name: str, seconds: float) -> bool:
 
 
 class AbsentNames:
-    """Names that no match has, for a minute (`negative_cache:{name}`, SO-11). Safe to use from many threads.
-
-    A client that repeats one costs the database nothing. A match that appears later is found in memory first.
-    """
+    """Names that no match has, for a minute (`negative_cache:{name}`, SO-11). Safe to use from many threads."""
 
     def __init__(self, *, clock: Callable[[], float]) -> None:
         self._lock = threading.Lock()

@@ -37,10 +37,7 @@ def register(
 
 
 def refs_of(source: Source, found: Sequence[DiscoveredMatch], *, now: datetime) -> list[MatchRef]:
-    """Returns the refs of the matches that a job expects, all of them; makes those that are missing.
-
-    A new one is first read by the job's task, which plans the next poll.
-    """
+    """Returns the refs of the matches that a job expects, all of them; makes those that are missing."""
     foreign = [match.url for match in found if not _is_own(source, match)]
     if foreign:
         raise PayloadRejected(f"{len(foreign)} of {len(found)} matches are not at {source.base_url}: {foreign[0]}")

@@ -109,10 +109,7 @@ def unseen(ref: MatchRef, events: Sequence[Event]) -> list[Event]:
 
 
 def _current(ref: MatchRef, ids: list[str] | None) -> dict[str, MatchEvent]:
-    """Returns the current rows of this source's events: all, or those with these ids.
-
-    Retractions are included: a retracted event that comes back is a new revision of it.
-    """
+    """Returns the current rows of this source's events: all, or those with these ids."""
     rows = MatchEvent.objects.filter(match_id=ref.match_id, source_id=ref.source_id, is_current=True)
     if ids is not None:
         rows = rows.filter(event_id__in=ids)

@@ -205,10 +205,7 @@ def _store_events(ref: MatchRef, payload: Payload, others: Sequence[MatchRef], n
 
 
 def _note_event_list(ref: MatchRef, payload: Payload) -> None:
-    """Sets `lacks_events`: a list that was there before could not be read, as a document of its own.
-
-    A source without a token has only its public score, which is known and reported (`token:` alerts).
-    """
+    """Sets `lacks_events`: a list that was there before could not be read, as a document of its own."""
     adapter = ADAPTERS.get(ref.source.adapter_key)
     has_list = bool(adapter and adapter.events_endpoint and ref.events_checksum)
     is_lacking = has_list and payload.lacks_events and not payload.is_partial_state

@@ -42,9 +42,8 @@ def add_toss(found: Lineups, *, ref_id: int, pace: Pace, attempt: Attempt) -> No
 def add_events(found: Sequence[Event], *, ref_id: int, now: datetime) -> EventChanges:
     """Writes events without a state: older pages of the source's list, read to fill a gap.
 
-    If the source has listed nothing that fills it for a while, the gap is closed without the missing events, which are
-    then read only with the whole match at its next milestone. Not at once: the source's list may be short for a moment.
-    Where its lists omit known events, the gap is opened again as soon as one omits none.
+    If the source has listed nothing that fills it for a while, the gap is closed without the missing events. Where its
+    lists omit known events, the gap is opened again as soon as one omits none.
     """
     ref = ingest.lock_ref(ref_id)
     changes = events.store(ref, found, are_complete=False, now=now, others=ingest.other_refs(ref))

@@ -89,10 +89,7 @@ def _plan_next_read(ref: MatchRef, read_at: datetime, now: datetime) -> None:
 
 
 def _write(ref: MatchRef, kind: SnapshotType, side: payloads.Lineup, common: dict[str, Any], now: datetime) -> bool:
-    """Writes one side, unless it is equal to the stored one or lost its eleven or confirmation; returns if it changed.
-
-    `common`: the columns that both sides of a reading share.
-    """
+    """Writes one side, unless it is equal to the stored one or lost its eleven or confirmation; returns if changed."""
     key = {"match_id": ref.match_id, "source_id": ref.source_id, "side": side.side, "snapshot_type": kind}
     row = Lineup.objects.filter(**key).first()
     checksum = checksum_of(side.model_dump(mode="json"))

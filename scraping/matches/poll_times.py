@@ -165,10 +165,7 @@ def make_substitute_permanent(refs: QuerySet[MatchRef]) -> int:
 
 
 def write_unchanged(polls: Sequence[tuple[MatchRef, datetime, NextPoll]]) -> int:
-    """Writes the plans of many unchanged polls in one statement; returns how many refs were still as they were.
-
-    Each poll: the ref as it was before, when it was read, and the plan.
-    """
+    """Writes the plans of many unchanged polls in one statement; returns how many refs were still as they were."""
     rows = [
         (ref.pk, ref.captured_at, captured_at, planned.seconds, planned.at, planned.recent_changes, planned.reason)
         for ref, captured_at, planned in polls

@@ -95,10 +95,7 @@ class SourceAccess:
         is_suspect: bool = False,
         timeout_factor: float = 1.0,
     ) -> Reading:
-        """Opens a page, and reads it with the responses of the endpoints that its scripts request.
-
-        With `parse` a reading that it cannot parse has a screenshot: later the page is closed.
-        """
+        """Opens a page, and reads it with the responses of the endpoints that its scripts request."""
         wants_screenshot = partial(needs_screenshot, is_suspect=is_suspect)
 
         def is_readable(reading: Reading) -> bool:

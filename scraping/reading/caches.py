@@ -50,10 +50,7 @@ class VisitCache:
 def derive_requests(
     ref: RefInfo, endpoints: tuple[Endpoint, ...], *, example_ref: RefInfo, example: Mapping[str, Request]
 ) -> dict[str, Request] | None:
-    """Returns the requests of one match, derived from those of another by replacing the match's id; None if impossible.
-
-    Without this every match of a source would need a visit first, after each start of a worker.
-    """
+    """Returns the requests of one match, derived from those of another by its id; None if impossible."""
     example_id, own_id = (
         re.compile(rf"(?<![A-Za-z0-9]){re.escape(one.source_event_id)}(?![A-Za-z0-9])") for one in (example_ref, ref)
     )

@@ -77,10 +77,7 @@ class ReadModes:
         return VisitRecord(requests, None, float("-inf")) if requests else None
 
     async def read(self, target: Target, plan: ReadPlan) -> Reading:
-        """Reads as planned; visits the page where another mode fails.
-
-        Of a source without any record one match is visited, and the others derive their requests from it.
-        """
+        """Reads as planned; visits the page where another mode fails."""
         if plan.can_wait:
             lock = self._first_visits.setdefault(target.site.key, asyncio.Lock())
             async with reporting_wait(lock):

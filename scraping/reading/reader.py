@@ -92,10 +92,7 @@ class Reader:
             return reading, self.parse(target, reading)
 
     def batches(self, targets: Sequence[Target], contexts: Sequence[Context]) -> Iterator[list[BatchResult]]:
-        """Reads many matches, each within its context as `scorecard` does.
-
-        Yields the results that have arrived, so that none waits for the slowest.
-        """
+        """Reads many matches, each within its context as `scorecard` does."""
         arrivals: SimpleQueue[Arrival] = SimpleQueue()
         plans = [self._modes.plan(target) for target in targets]
         self._start(self._read_all(targets, plans, contexts, arrivals))
@@ -284,10 +281,7 @@ class Reader:
 
 
 def _report_fallback(target: Target, fallback: str) -> None:
-    """Counts a field that was found by another than its best selector ("score#2"); logs it once in ten minutes.
-
-    A site's redesign shows as fallbacks before it breaks a read.
-    """
+    """Counts a field that was found by another than its best selector ("score#2"); logs it once in ten minutes."""
     site, layout = target.site, target.adapter.layout
     field, _, number = fallback.partition("#")
     _fallbacks.labels(site.key, field).inc()

@@ -91,8 +91,8 @@ def add_up(
 ) -> int:
     """Adds the numbers of `sums` to the rows identified by `by` (a unique key of the model); creates missing rows.
 
-    For the columns of `most`, which follow `sums` in each row, the larger number is kept. Rows are written in the order
-    of their keys, so that two processes never wait for each other in a circle. Returns the number of rows.
+    For the columns of `most`, which follow `sums` in each row, the larger number is kept. Written in the order of the
+    keys, which prevents deadlocks. Returns the number of rows.
     """
     by_name = {field.name: field for field in model._meta.concrete_fields}  # noqa: SLF001
     fields = [by_name[name] for name in (*by, *sums, *most)]

@@ -46,10 +46,7 @@ def install_broker(redis_url: str) -> dramatiq.Broker:
 
 
 def make_broker(redis_url: str) -> dramatiq.Broker:
-    """Returns a broker on Redis, or without a URL the one inside the engine process.
-
-    Without Dramatiq's retries, delays, age limits, time limits and results: the journal does all of that.
-    """
+    """Returns a broker on Redis, or without a URL the one inside the engine process."""
     middleware: list[dramatiq.Middleware] = [AsyncIO()]
     if not redis_url:
         return StubBroker(middleware=middleware)

@@ -100,10 +100,7 @@ class EgressRules:
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves a host and checks every address; the connection then uses one of these addresses.
-
-    One forbidden address among allowed ones refuses the host, because such a mixture is an attack.
-    """
+    """Resolves a host and checks every address; the connection then uses one of these addresses."""
 
     def __init__(self, rules: EgressRules, inner: AbstractResolver, *, trusted: str | None = None) -> None:
         self._rules = rules

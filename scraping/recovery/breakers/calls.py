@@ -233,10 +233,7 @@ def ensure_rows(*, now: datetime) -> int:
 
 
 def evaluate_sources(*, policies: Policies, now: datetime) -> int:
-    """Opens failing breakers, half-opens those whose time is over, ends expired overrides. Returns how many changed.
-
-    A breaker that has just closed is not opened again by the failures that had opened it.
-    """
+    """Opens failing breakers, half-opens those whose time is over, ends expired overrides. Returns how many changed."""
     since = now - timedelta(seconds=policies.window.window_seconds)
     found = windows(since=since, is_after_change=True)
     rows = Breaker.objects.filter(source__isnull=False)

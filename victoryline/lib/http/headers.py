@@ -32,8 +32,7 @@ def client_address(request: HttpRequest | Request, trusted_proxies: int) -> str:
 def address_in(meta: Mapping[str, Any], trusted_proxies: int) -> str:
     """Returns the client's address as the outermost trusted proxy saw it; an IPv6 client is its /64.
 
-    Entries further left in X-Forwarded-For were written by the client and are ignored. Clients without a valid address
-    (a unix socket, an invalid header) share the name "unknown", so that a forged header gains nothing.
+    Clients without a valid address (a unix socket, an invalid header) share the name "unknown".
     """
     direct = str(meta.get("REMOTE_ADDR") or "")
     if trusted_proxies:

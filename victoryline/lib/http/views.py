@@ -160,10 +160,7 @@ def not_modified(request: HttpRequest | Request, headers: Mapping[str, str]) -> 
 
 
 def has_etag(request: HttpRequest | Request, etag: str | None) -> str:
-    """Returns the form in which If-None-Match names `etag`: plain or of the compressed body; empty if it does not.
-
-    The comparison is weak, as RFC 9110 requires.
-    """
+    """Returns the form in which If-None-Match names `etag`: plain or of the compressed body; empty if it does not."""
     offered = request.headers.get("If-None-Match", "")
     if not offered or not etag:
         return ""
