@@ -14,7 +14,7 @@ from monitoring import audit
 from monitoring.alerts.alert_keys import incident_path
 from monitoring.alerts.message_text import document
 from monitoring.alerts.registry import close_alert, raise_alert
-from monitoring.models import Alert, AuditEntry, AuditOutcome, Severity
+from monitoring.models import Alert, AuditEntry, AuditOutcome, Channel, Severity
 from scraping.models import ErrorGroup, Evidence, TaskState, TaskTransition
 from tests.admin.rows import EVIL, make_everything
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
@@ -167,5 +167,6 @@ class TestLinks:
     def test_an_alert_has_the_path_of_its_subject(self, key: str, detail: dict[str, object], path: str) -> None:
         alert = Alert(key=key, detail=detail, summary="x", severity=Severity.WARNING, opened_at=timezone.now())
         assert incident_path(alert) == path
-        entry = document([alert], base_url="https://here.example", now=timezone.now())["alerts"][0]
+        message = document([alert], Channel.WEBHOOK.sent_column, base_url="https://here.example", now=timezone.now())
+        entry = message["alerts"][0]
         assert entry.get("incident_url", "") == ("" if not path else f"https://here.example{path}")
