@@ -96,10 +96,12 @@ def _database(given: str) -> dict[str, object]:
 
 def fill(rows: int) -> None:
     """As many of a hundred tasks have failed as are dead in ours."""
+    import dramatiq
     from django.db import connection
     from django_dramatiq.models import Task
 
-    Task.tasks.create(id=uuid.uuid4(), status="done", message_data=b"{}" * 150, actor_name="read", queue_name="q")
+    message = dramatiq.Message(queue_name="q", actor_name="read", args=("x" * 200,), kwargs={}, options={}).encode()
+    Task.tasks.create(id=uuid.uuid4(), status="done", message_data=message, actor_name="read", queue_name="q")
     meta = Task._meta  # noqa: SLF001 - documented under this name
     table, columns = meta.db_table, [field.column for field in meta.concrete_fields]
     known = EXPRESSIONS[connection.vendor]
