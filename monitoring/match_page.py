@@ -76,6 +76,9 @@ def _facts(match: Match) -> list[tuple[str, str]]:
 def _events(match: Match) -> list[dict[str, Any]]:
     rows = MatchEvent.objects.filter(match=match, is_current=True, is_served=True).exclude(action="retract")
     is_football = match.sport == Sport.FOOTBALL
+    newest = list(rows.order_by("-pk")[:MAX_EVENTS])
+    if is_football:  # the events before the first reading were written in the order of the source's list
+        newest.sort(key=lambda row: _minute(row.minute), reverse=True)
     return [
         {
             "mark": f"{row.minute}'" if is_football and row.minute else row.over or row.minute,
@@ -83,8 +86,14 @@ def _events(match: Match) -> list[dict[str, Any]]:
             "is_critical": row.is_critical and row.kind not in ("ball", "run", "dot"),
             "is_corrected": row.shown_revision > 1,
         }
-        for row in rows.order_by("-pk")[:MAX_EVENTS]
+        for row in newest
     ]
+
+
+def _minute(text: str) -> tuple[int, int]:
+    """Returns minute and added time of "45+2"; events without a minute, as of a shoot-out, are the last."""
+    minute, _, added = text.partition("+")
+    return (int(minute), int(added) if added.isdecimal() else 0) if minute.isdecimal() else (1000, 0)
 
 
 def _source(ref: MatchRef, now: datetime) -> dict[str, Any]:

@@ -64,7 +64,7 @@ UNFOLD: dict[str, Any] = {
                 _item("References", "link", "scraping.matchref"),
                 _item("Events", "bolt", "scraping.matchevent"),
                 _item("Snapshots", "photo_library", "scraping.snapshot"),
-                _item("Review: same match?", "compare_arrows", "scraping.pairingreview"),
+                _item("Pairs to review", "compare_arrows", "scraping.pairingreview"),
                 _item("Conflicts", "difference", "scraping.conflict"),
                 _item("Line-ups", "groups", "scraping.lineup"),
                 _item("Players' figures", "leaderboard", "scraping.playerfigure"),

@@ -25,6 +25,8 @@ class AccessLog(models.Model):
     request_id = models.CharField(max_length=64)
 
     class Meta:
+        verbose_name = "request"
+        verbose_name_plural = "access log"
         indexes = (
             models.Index(fields=("consumer", "timestamp"), name="access_consumer_time"),
             models.Index(fields=("timestamp",), name="access_time"),
@@ -52,6 +54,8 @@ class UsageHour(models.Model):
     age_seconds_most = models.FloatField(default=0)
 
     class Meta:
+        verbose_name = "usage of an hour"
+        verbose_name_plural = "usage"
         constraints = (models.UniqueConstraint(fields=("consumer", "hour", "route"), name="usage_once_an_hour"),)
         indexes = (models.Index(fields=("hour",), name="usage_hour"),)
 

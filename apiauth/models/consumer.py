@@ -57,7 +57,7 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        verbose_name = "API key"
+        verbose_name = "key"
 
     def __str__(self) -> str:
         return f"{self.prefix}… of {self.consumer}"

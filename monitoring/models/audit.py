@@ -30,7 +30,8 @@ class AuditEntry(models.Model):
     metadata = models.JSONField(default=dict, blank=True)
 
     class Meta:
-        verbose_name_plural = "audit entries"
+        verbose_name = "audit entry"
+        verbose_name_plural = "audit"
         indexes = (
             models.Index(fields=("-timestamp",), name="audit_time"),
             models.Index(fields=("match", "-timestamp"), name="audit_match_time"),

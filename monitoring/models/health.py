@@ -21,6 +21,8 @@ class HealthLog(models.Model):
     last_update_age_seconds = models.PositiveIntegerField(null=True)
 
     class Meta:
+        verbose_name = "health row"
+        verbose_name_plural = "health log"
         db_table = "scraper_health_log"
         indexes = (
             models.Index(fields=("scraper_id", "timestamp"), name="health_scraper_time"),
@@ -54,6 +56,7 @@ class GradeChange(models.Model):
     )
 
     class Meta:
+        verbose_name = "grade"
         indexes = (models.Index(fields=("-at",), name="grade_time"),)
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ class FieldFill(models.Model):
     filled = models.PositiveIntegerField(default=0)
 
     class Meta:
+        verbose_name = "fill rate"
         constraints = (
             models.UniqueConstraint(
                 fields=("source", "payload_schema", "field", "starts_at"), name="field_fill_once_per_bucket"

@@ -72,6 +72,7 @@ class ScrapeError(models.Model):
     )
 
     class Meta:
+        verbose_name = "error"
         db_table = "scraper_errors"
         indexes = (
             models.Index(fields=("scraper_id", "timestamp"), name="error_scraper_time"),

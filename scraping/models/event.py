@@ -46,6 +46,7 @@ class MatchEvent(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "event"
         constraints = (
             models.UniqueConstraint(fields=("match", "source", "event_id", "revision"), name="event_once_per_revision"),
             models.UniqueConstraint(

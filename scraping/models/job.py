@@ -72,6 +72,7 @@ class ScrapeJob(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True, help_text="When its last item ended; a retry reopens it.")
 
     class Meta:
+        verbose_name = "job"
         db_table = "scrape_jobs"
         constraints = (
             models.UniqueConstraint(

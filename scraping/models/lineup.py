@@ -31,8 +31,8 @@ class Lineup(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        db_table = "match_sofascore_lineup"
         verbose_name = "line-up"
+        db_table = "match_sofascore_lineup"
         constraints = (
             models.UniqueConstraint(
                 fields=("match", "source", "side", "snapshot_type"), name="lineup_once_per_side_and_type"
@@ -83,6 +83,8 @@ class PlayerFigure(models.Model):
     captured_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "player's figures"
+        verbose_name_plural = "players' figures"
         ordering = ("innings", "role", "place")
         constraints = (
             models.UniqueConstraint(fields=("match", "source", "innings", "role", "player_id_ext"), name="figure_once"),

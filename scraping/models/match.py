@@ -228,8 +228,8 @@ class MatchRef(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "reference"
         db_table = "match_external_refs"
-        verbose_name = "match reference"
         constraints = (
             models.UniqueConstraint(fields=("source", "source_event_id"), name="ref_once_per_source"),
             models.CheckConstraint(

@@ -25,6 +25,8 @@ class PairingReview(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "pair to review"
+        verbose_name_plural = "pairs to review"
         ordering = ("-created_at",)
         constraints = (
             models.UniqueConstraint(fields=("match", "candidate"), name="pairing_once"),
@@ -94,6 +96,9 @@ class MatchArchive(models.Model):
     size_bytes = models.PositiveBigIntegerField()
     sha256 = models.CharField(max_length=64)
     created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "record"
 
     def __str__(self) -> str:
         return self.file

@@ -73,6 +73,7 @@ class ScrapeTask(models.Model):
     error = models.JSONField(null=True, blank=True)
 
     class Meta:
+        verbose_name = "task"
         db_table = "scrape_tasks"
         constraints = (
             models.UniqueConstraint(

@@ -45,7 +45,7 @@ class TeamAlias(models.Model):
     objects = TeamAliasQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "team aliases"
+        verbose_name = "team name"
         ordering = ("sport", "name", "alias")
         constraints = (models.UniqueConstraint(fields=("sport", "squeezed"), name="alias_once_per_sport"),)
 

@@ -25,6 +25,8 @@ class SourceDay(models.Model):
     in_page_reads = models.PositiveBigIntegerField(default=0)
 
     class Meta:
+        verbose_name = "traffic of a day"
+        verbose_name_plural = "traffic"
         ordering = ("-day", "source")
         constraints = (models.UniqueConstraint(fields=("source", "day"), name="source_day_once"),)
 
@@ -86,6 +88,7 @@ class ProxySession(models.Model):
     quarantined_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name = "session"
         indexes = (models.Index(fields=("-last_used_at",), name="proxy_session_used"),)
 
     def __str__(self) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import Model
 from django.test import Client
-from django.urls import reverse
+from django.urls import resolve, reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 from pytest_django import DjangoAssertNumQueries
 
 from monitoring.alerts.registry import raise_alert
@@ -82,6 +84,15 @@ class TestEveryTable:
 def test_only_these_have_no_table() -> None:
     models = [model for app in ("scraping", "monitoring", "apiauth") for model in apps.get_app_config(app).get_models()]
     assert {model._meta.model_name for model in models if model not in admin.site._registry} == NO_TABLE
+
+
+def test_the_sidebar_and_the_pages_have_the_same_names() -> None:
+    items = [item for group in settings.UNFOLD["SIDEBAR"]["navigation"] for item in group["items"]]
+    for item in items:
+        place = resolve(str(item["link"])).url_name or ""
+        if place.endswith("_changelist"):
+            model = apps.get_model(*place.removesuffix("_changelist").split("_", 1))
+            assert capfirst(model._meta.verbose_name_plural) == item["title"]
 
 
 def test_escapes_scraped_text(console: Client) -> None:
