@@ -198,7 +198,6 @@ def revoke(*, prefix: str, now: datetime, reason: str = "", actor: str = UNNAMED
 
 
 def revoke_all(consumer: Consumer, *, now: datetime, reason: str = "", actor: str = UNNAMED_OPERATOR) -> list[str]:
-    """Revokes all keys of the consumer; returns the prefixes of those that were not revoked before."""
     with transaction.atomic():
         prefixes = list(consumer.keys.filter(revoked_at__isnull=True).values_list("prefix", flat=True))
         return [prefix for prefix in prefixes if revoke(prefix=prefix, now=now, reason=reason, actor=actor)]

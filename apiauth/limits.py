@@ -90,7 +90,6 @@ class Limiter:
         self._availability = availability.redis(redis_url) if redis_url else None
 
     def take(self, bucket: str, per_minute: int) -> Decision:
-        """Counts one request, if there is room for it."""
         return self.check(Check(bucket, per_minute))[0]
 
     def check(self, *checks: Check) -> list[Decision]:
@@ -107,12 +106,10 @@ class Limiter:
 
 @cache
 def limiter() -> Limiter:
-    """Returns this process's limiter."""
     return Limiter(settings.CONFIG.redis_url)
 
 
 def limit_of(consumer: Consumer) -> int:
-    """Returns the consumer's requests a minute."""
     if consumer.tier == Tier.CUSTOM and consumer.requests_per_minute:
         return consumer.requests_per_minute
     is_premium, config = consumer.tier == Tier.PREMIUM, settings.CONFIG

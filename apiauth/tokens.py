@@ -79,7 +79,6 @@ class KeyRingBackend(TokenBackend):
 
 @cache
 def key_id(key: str) -> str:
-    """Returns the `kid` of a signing key."""
     return hashlib.sha256(f"victoryline kid {key}".encode()).hexdigest()[:8]
 
 

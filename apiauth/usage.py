@@ -28,12 +28,10 @@ def hours(since: datetime, until: datetime, *, consumer: int | None = None) -> d
 
 
 def first_day(now: datetime) -> datetime:
-    """Returns the start of the first of the DAYS_SHOWN."""
     return day_of(now) - DAY * (DAYS_SHOWN - 1)
 
 
 def last_days(now: datetime, *, consumer: int | None = None) -> dict[date, UsageHour]:
-    """Returns sums of each of the last DAYS_SHOWN days."""
     first = first_day(now)
     rows = _rows(first, now, consumer).annotate(day=TruncDay("hour", tzinfo=UTC))
     found = {day.date(): sums for day, sums in _grouped(rows, "day").items()}

@@ -34,8 +34,6 @@ PUBLIC_METADATA = ("pids_before", "pids_after", "browser_uptime_hours", "task_co
 
 
 class OutcomeRule(StrEnum):
-    """The rule that decides the outcome of an action."""
-
     IMMEDIATE = "when it is written"
     BY_MATCH = "its match is read again"
     BY_GRADE = "the system's grade"

@@ -200,8 +200,6 @@ OUR_FAULTS = frozenset(one for one, rule in ERROR_RULES.items() if not rule.is_c
 
 
 class ScrapingError(Exception):
-    """Base of all errors that reading a match raises on purpose."""
-
     error_class = ErrorClass.BUG
     error_code = "bug"  # in error rows and metrics: the error more exactly than by its class
 

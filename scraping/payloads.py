@@ -261,14 +261,10 @@ class Lineups(Parsed):
 
 
 class Figures(Parsed):
-    """The figures of all players."""
-
     figures: tuple[PlayerFigure, ...] = ()
 
 
 class Payload(Parsed):
-    """The state and events of a match."""
-
     schema_version: int = SCHEMA_VERSION
     state: MatchState
     events: tuple[Event, ...] = ()

@@ -58,7 +58,6 @@ class Site:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Returns every host that may be reached for this source."""
         own = urlsplit(self.base_url).hostname or ""
         return frozenset(host for host in (own, *(split_host(entry)[0] for entry in self.api_hosts)) if host)
 
@@ -98,8 +97,6 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request through the browser's session."""
-
     name: str
     url: str
     method: str = "GET"
@@ -162,8 +159,6 @@ class Extractor:
 
 @dataclass(frozen=True)
 class Reading:
-    """The raw result of one read."""
-
     ref: RefInfo
     mode: ReadMode
     captured_at: datetime

@@ -264,7 +264,6 @@ class Evaluation:
 
     @property
     def uptime_seconds(self) -> float:
-        """Seconds since the oldest worker at work started."""
         return (self.now - min((worker.started_at for worker in self.workers), default=self.now)).total_seconds()
 
     @cached_property
@@ -300,5 +299,4 @@ class Evaluation:
 
     @cached_property
     def matches(self) -> list[Match]:
-        """The matches of the status page."""
         return match_cards.shown_matches()

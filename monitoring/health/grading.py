@@ -28,8 +28,6 @@ FAILED_RECOVERY_SECONDS: Final = 600.0
 
 @dataclass(frozen=True)
 class AgeStats:
-    """Ages of the live matches' data, in seconds."""
-
     median: float = 0.0
     p95: float = 0.0
     max: float = 0.0

@@ -113,7 +113,6 @@ def age_text(match: Match, age: float | None) -> str:
 
 
 def _moment(match: Match) -> str:
-    """Returns the phase, clock or start time of the match."""
     if match.status == Status.LIVE:
         clock = str(match.payload.get("clock") or "Live")
         return PHASES.get(match.phase) or (f"{clock}'" if clock[0].isdecimal() else clock)

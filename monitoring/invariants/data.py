@@ -119,7 +119,6 @@ def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
 
 @rule("I5", "events", "every event has one current revision, the newest, and none is missing", RESTORE)
 def broken_histories(context: CheckContext) -> Iterator[str]:
-    """Each event has exactly one current revision, the newest, and no revision is missing."""
     current = Case(When(is_current=True, then=F("revision")), output_field=IntegerField())
     events = (
         MatchEvent.objects.order_by()

@@ -75,7 +75,6 @@ def unprobed_breakers(context: CheckContext) -> Iterator[str]:
     "Keep the worker's log: this must not happen. The data needs no repair.",
 )
 def breached_breakers(context: CheckContext) -> Iterator[str]:
-    """A request that began while its breaker was open and is not a probe."""
     held = ScrapeTask.objects.filter(
         state=TaskState.EXECUTING, started_at__lt=context.ago(seconds=IN_FLIGHT_SECONDS)
     ).exclude(ref__isnull=True)
@@ -140,7 +139,6 @@ def shrunken_jobs(context: CheckContext) -> Iterator[str]:
 
 @rule("I9", "jobs", "a finished job has no open task", "The leading scheduler closes and reopens jobs: is one running?")
 def unfinished_jobs(context: CheckContext) -> Iterator[str]:
-    """A job that is finished and has open tasks."""
     unfinished = JobItem.objects.filter(job=OuterRef("pk"), task__state__in=OPEN_STATES)
     early = ScrapeJob.objects.filter(finished_at__lt=context.overdue).filter(Exists(unfinished))
     for pk in early.values_list("pk", flat=True).order_by("pk"):

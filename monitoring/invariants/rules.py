@@ -15,14 +15,11 @@ MAX_SHOWN = 10
 
 @dataclass(frozen=True)
 class CheckContext:
-    """The time of a check, and the allowed delay."""
-
     now: datetime
     bound_seconds: float = BOUND_SECONDS
 
     @property
     def overdue(self) -> datetime:
-        """Returns the time before which everything due must have happened."""
         return self.now - timedelta(seconds=self.bound_seconds)
 
     @property

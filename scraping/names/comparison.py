@@ -79,8 +79,6 @@ def alias_table(rows: tuple[tuple[str, str], ...]) -> Aliases:
 
 @dataclass(frozen=True)
 class TeamName:
-    """The parts of a team's name at one source."""
-
     name: str = ""  # its words together, resolved by its alias
     short: str = ""
     parts: tuple[str, ...] = ()  # its words in their normal form, without optional words and grade

@@ -97,7 +97,6 @@ def plain(text: str) -> str:
 
 
 def latin(text: str) -> str:
-    """Returns plain text in Latin letters."""
     found = plain(text)
     for letters, sound_of_both in _GREEK_PAIRS:
         found = found.replace(letters, sound_of_both)

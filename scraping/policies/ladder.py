@@ -49,8 +49,6 @@ IMPORTANT_SHARE = 0.5  # of the threshold, for matches of high importance
 
 @dataclass(frozen=True)
 class Silence:
-    """A live match that is watched, at one moment."""
-
     expected_at: datetime  # when its next update should have come
     rung: Rung = Rung.GROUND  # the rung taken so far
     rung_at: datetime | None = None  # when that rung was taken

@@ -80,7 +80,6 @@ class AdaptiveTimeouts:
         self.record(source, time.monotonic() - began)
 
     def of(self, source: str, *, factor: float = 1.0) -> Timeouts:
-        """Returns the timeouts of a source (by its key), multiplied by the factor."""
         recorded = self._latencies.get(source)
         usual = self._usual if recorded is None or not self._is_adaptive else adapt(self._usual, tuple(recorded))
         return usual if factor == 1.0 else usual.times(factor)

@@ -97,7 +97,6 @@ def _as_type(expected: str, value: Any) -> Any:
 
 
 def _replaced(data: Any, values: Mapping[Place, Any]) -> Any:
-    """Returns a copy with these values in their places."""
     if () in values:
         return values[()]
     below: dict[int | str, dict[Place, Any]] = defaultdict(dict)

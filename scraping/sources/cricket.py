@@ -88,7 +88,6 @@ def read_code(code: str, *, adds_no_ball: bool = False) -> BallCode:
 
 
 def phase_in(text: str) -> Phase | None:
-    """Returns the break of play that a text names."""
     return next((phase for pattern, phase in _PHASES if pattern.search(text)), None)
 
 

@@ -23,8 +23,6 @@ _MAX_SELECTORS, _MAX_CHARACTERS = 10, 300
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a page, or one cell of a row."""
-
     name: str
     selectors: tuple[str, ...]
     is_required: bool = False  # a page without it is not the page that we know
@@ -55,14 +53,11 @@ class Layout:
         return found | {name: selectors for name, selectors in self.own if name in found}
 
     def using(self, selectors: Mapping[str, Sequence[str]]) -> Layout:
-        """Returns the same layout with other selectors for the named fields."""
         return replace(self, own=tuple((name, tuple(ways)) for name, ways in selectors.items()))
 
 
 @dataclass(frozen=True)
 class Query:
-    """A parsed selector: XPath, or CSS and an attribute."""
-
     text: str
     is_xpath: bool
     attribute: str = ""

@@ -257,7 +257,6 @@ def is_challenge(html: str) -> bool:
 
 
 def raise_if_challenge(html: str, url: str) -> None:
-    """Raises Challenged if the page is a bot challenge."""
     if is_challenge(html):
         raise Challenged("the page is a bot challenge", url=url, evidence=html[:2000])
 
@@ -353,7 +352,6 @@ def unique_matches(
 
 
 def starting_on(day: date, matches: Iterable[DiscoveredMatch]) -> list[DiscoveredMatch]:
-    """Returns the matches that start on this day (UTC)."""
     return [match for match in matches if match.start_time is not None and match.start_time.date() == day]
 
 

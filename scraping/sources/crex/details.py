@@ -107,7 +107,6 @@ def _details_in(body: bytes, match_key: str) -> MatchDetails:
 
 
 def with_mapping(details: MatchDetails, *responses: Any) -> MatchDetails:
-    """Returns the details with the names of getHomeMapData responses added."""
     teams, series, people = dict(details.teams), dict(details.series_names), dict(details.people)
     for names in map(parsing.mapping, responses):
         for row in parsing.rows(names.get("t")):

@@ -27,8 +27,6 @@ _SECOND_INNINGS = re.compile(r"\s*[&,]\s*")
 
 @dataclass(frozen=True)
 class LiveState:
-    """The parts of a live response that we use."""
-
     team_keys: tuple[str, str]
     innings: Mapping[int, Total]  # by number, from 1: as many as the response has
     current_innings: int  # its number; 0: unknown
@@ -170,7 +168,6 @@ def side_at_bat(innings: ScorecardInnings, keys: tuple[str, str]) -> Side:
 def totals_on_scorecard(
     card: Mapping[int, ScorecardInnings], keys: tuple[str, str], per_over: int = 6
 ) -> dict[int, Total]:
-    """Returns the readable totals of a scorecard by innings number."""
     totals: dict[int, Total] = {}
     for number, innings in card.items():
         total = parse_total(innings.d or "", side_at_bat(innings, keys), per_over)

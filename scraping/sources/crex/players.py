@@ -118,7 +118,6 @@ def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]
 
 
 def _response(reading: Reading, name: str, names: tuple[str, ...]) -> Any:
-    """Returns the response, else its copy in the page, else None."""
     document, page = reading.document(name), reading.document("page")
     if document is not None:
         return parsing.json_body(document)

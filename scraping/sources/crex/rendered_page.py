@@ -107,7 +107,6 @@ def _last_event(root: Selector) -> LastEvent | None:
 
 
 def _first(node: Selector, selectors: tuple[str, ...], limit: int = 120) -> str:
-    """Returns the text of the first selector that finds any."""
     for selector in selectors:
         for found in node.css(selector)[:1]:
             if text := parsing.text(" ".join(" ".join(found.css("::text").getall()).split()), limit):

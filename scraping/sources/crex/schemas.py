@@ -185,7 +185,6 @@ class ListedMatch(Response):
 
     @property
     def named_teams(self) -> tuple[Team | None, Team | None]:
-        """Returns the teams that the row itself names."""
         return None, None
 
     @property

@@ -36,7 +36,6 @@ def headers_of(base_url: str) -> dict[str, str]:
 
 
 def match_key(url: str) -> str:
-    """Returns the match key in a page's address, old or new form; empty if there is none."""
     found = _MATCH_KEY.search(url)
     return (found.group(1) or found.group(2)) if found else ""
 

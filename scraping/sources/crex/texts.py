@@ -45,7 +45,6 @@ def read_code(code: str) -> cricket.BallCode:
 
 
 def recognized_code(code: str, path: str) -> cricket.BallCode:
-    """Reads a code like `read_code` and counts it where it is unknown."""
     known = read_code(code)
     if not known.is_known:
         parsing.note_unrecognized(path, code)
@@ -53,13 +52,11 @@ def recognized_code(code: str, path: str) -> cricket.BallCode:
 
 
 def is_legal_ball(code: str) -> bool:
-    """Returns whether the delivery counts for the over."""
     text = code.lower()
     return "wd" not in text and "nb" not in text
 
 
 def first_result(*values: Any) -> str:
-    """Returns the first text that states the end of the match, else an empty text."""
     sentences = (parsing.plain(value).strip(" 🏆") for value in values)
     return next(filter(None, map(cricket.result_in, sentences)), "")
 
@@ -88,8 +85,6 @@ def status_and_phase(
 
 @dataclass(frozen=True)
 class Total:
-    """The printed score of one innings; the fields are those of `Innings`."""
-
     runs: int
     wickets: int
     overs: str
@@ -128,12 +123,10 @@ def parse_total(score: str, team: Side = "team_a", per_over: int = 6) -> Total |
 
 
 def has_score(value: Any) -> bool:
-    """Returns whether a printed score shows play."""
     total = parse_total(parsing.text(value, 60))
     return total is not None and total.has_play
 
 
 def flag_key(address: str | None) -> str:
-    """Returns the team key in the address of a flag image."""
     found = _FLAG_KEY.search(address) if address else None
     return found.group(1) if found else ""

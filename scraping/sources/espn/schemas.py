@@ -68,8 +68,6 @@ class TeamName(Response):
 
 
 class Contender(Response):
-    """One side of a match, in cricket and football."""
-
     home_away: str | None = Field(default=None, alias="homeAway")
     team: TeamName
     score: Label | None = None  # cricket: "150 & 130 (50.3 ov)"; football: "2", and "0" before the start
@@ -187,8 +185,6 @@ class Play(Response):
 
 
 class Plays(Response):
-    """One page of the list, oldest delivery first."""
-
     count: int | None = Field(default=None, ge=0)  # items on all pages
     page_index: int | None = Field(default=None, ge=0, le=9_999, alias="pageIndex")
     page_count: int | None = Field(default=None, ge=0, le=9_999, alias="pageCount")

@@ -59,7 +59,6 @@ def league_of(url: str) -> str:
 
 
 def number_in(url: str, name: str) -> int | None:
-    """Returns the page or period number of a plays address, if any."""
     number = parse_qs(urlsplit(url).query).get(name, [""])[0]
     return int(number) if parsing.is_number(number) and len(number) < 6 else None
 
@@ -92,7 +91,6 @@ def dates_of(day: date) -> str:
 
 
 def ref_of(event: str, url: str) -> RefInfo | None:
-    """Returns the match; None without an address or with an invalid id."""
     return RefInfo(event, url) if url and _EVENT_ID.fullmatch(event) else None
 
 

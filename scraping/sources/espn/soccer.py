@@ -135,7 +135,6 @@ def _board_of(response: Mapping[str, Any], url: str) -> tuple[list[Any], SoccerL
 
 
 def _listed_matches(reading: Reading, base_url: str, day: date | None = None) -> list[DiscoveredMatch]:
-    """Returns each match once; with a day only those that begin on it."""
     data, url = site.body_of(reading, "list")
     listed, league = _board_of(parsing.mapping(data), url)
     slug = (league.slug if league else None) or site.SERIE_A

@@ -53,7 +53,6 @@ def goals_of(event: SoccerEvent) -> tuple[int, int]:
 def state_of(
     event: SoccerEvent, events: tuple[Event, ...] = (), *, series: str = "", venue: SoccerVenue | None = None
 ) -> MatchState:
-    """Returns the state of the match; `events` are newest first."""
     competition, sides = event.competitions[0], _sides(event)
     stated = competition.status or event.status
     if stated is None:

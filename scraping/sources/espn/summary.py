@@ -67,7 +67,6 @@ def summary_of(data: Any, wanted_id: str, url: str) -> Summary:
 
 
 def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
-    """Returns the state of the match; `events` are newest first."""
     competition = response.header.competitions[0]
     team_a, team_b = map(team_of, sides_of(competition.competitors, _COMPETITORS).values())
     teams = Teams(team_a=team_a, team_b=team_b)

@@ -32,8 +32,6 @@ class PlayedInnings:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A ball with its position in the match."""
-
     ball: Ball
     innings: int  # from 1 over the whole match, super overs too
     over: int  # completed overs before it
@@ -141,7 +139,6 @@ def _is_newest(one: Delivery, innings: Mapping[int, Inning]) -> bool:
 
 
 def events_of(balls: Sequence[Delivery], names: Names, innings: Mapping[int, Inning]) -> tuple[Event, ...]:
-    """Returns the events, newest first."""
     found: list[Event] = []
     fallen = _fallen(innings)
     before: Delivery | None = None
@@ -164,7 +161,6 @@ def events_of(balls: Sequence[Delivery], names: Names, innings: Mapping[int, Inn
 
 
 def _dismissed(ball: Ball, names: Names, inning: Inning | None) -> tuple[str, str]:
-    """Returns the batter who is out, and how."""
     said = ball.dismissal or _on_card(inning, ball.out_id)
     manner = _manner(said)
     return names.get(ball.out_id or 0, "") or _name_in(said, manner), manner

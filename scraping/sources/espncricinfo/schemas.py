@@ -50,8 +50,6 @@ class Series(Response):
 
 
 class Brief(Response):
-    """A match as in every list."""
-
     object_id: Number = Field(alias="objectId")
     slug: str | None = None
     title: str | None = None
@@ -68,8 +66,6 @@ class Brief(Response):
 
 
 class Match(Brief):
-    """A match as on its own page."""
-
     toss_winner_id: Number | None = Field(default=None, alias="tossWinnerTeamId")
     toss_choice: int | None = Field(default=None, alias="tossWinnerChoice")
     live_inning: Count | None = Field(default=None, alias="liveInning")
@@ -170,8 +166,6 @@ class Ball(Response):
 
 
 class Fall(Response):
-    """A wicket in the fall of wickets."""
-
     player: Person = Field(alias="dismissalBatsman")
     number: Annotated[Count, BeforeValidator(parsing.integer)] = Field(alias="fowWicketNum")
     kind: int | None = Field(default=None, alias="fowType")  # 1: out

@@ -99,7 +99,6 @@ def _event_of(row: dict[str, str]) -> Event:
 
 
 def _innings(found: Extracted) -> tuple[Innings, ...]:
-    """Returns the innings; the side that bats first comes first."""
     innings: list[Innings] = []
     for side, name in (("team_a", "total_a"), ("team_b", "total_b")):
         text = found.text(name)

@@ -36,7 +36,6 @@ def side_of(event: CricketEvent, team_id: int | None) -> Side | None:
 
 
 def decision_of(event: CricketEvent) -> Literal["bat", "field", ""]:
-    """Returns the choice of the toss winner."""
     said = (event.tossDecision or "").strip().lower()
     if said not in _DECISIONS:
         note_unrecognized("event.tossDecision", event.tossDecision)

@@ -132,7 +132,6 @@ def status_and_phase(status: BriefStatus, note: str = "") -> tuple[Status, Phase
 
 
 def state_of(event: CricketEvent, innings: Sequence[Innings], events: Sequence[Event]) -> MatchState:
-    """Returns the state of the match; `events` are newest first."""
     note = parsing.text(event.note)
     status, phase = status_and_phase(event.status, note)
     teams = teams_of(event)

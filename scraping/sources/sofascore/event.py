@@ -37,7 +37,6 @@ _ENDINGS = {110: "AET", 120: "AP"}
 
 
 def state_of(event: FootballEvent, events: tuple[Event, ...], now: datetime) -> MatchState:
-    """Returns the state of the match; `events` are newest first."""
     status, phase = status_and_phase(event.status)
     teams = teams_of(event)
     score = Score(team_a=_side_score(event.homeScore, "homeScore"), team_b=_side_score(event.awayScore, "awayScore"))
@@ -148,7 +147,6 @@ def status_by_type(status: BriefStatus) -> tuple[Status, Phase]:
 
 
 def status_and_phase(status: BriefStatus) -> tuple[Status, Phase]:
-    """Returns status and phase of a football match."""
     judged, phase = status_by_type(status)
     if phase is not Phase.PLAY:
         return judged, phase

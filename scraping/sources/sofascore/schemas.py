@@ -260,7 +260,5 @@ class TournamentRow(Response):
 
 
 class TournamentsResponse(Response):
-    """One page of the tournaments that play on a day."""
-
     scheduled: list[Loose[TournamentRow]]
     hasNextPage: bool = False

@@ -19,7 +19,6 @@ CRICKET_EXAMPLE = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, wi
 
 
 def sport_of(event: Brief) -> str:
-    """Returns the sport's slug; empty where the event has none."""
     return event.sport or event.homeTeam.sport
 
 
