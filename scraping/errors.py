@@ -113,21 +113,22 @@ _RESOURCE = ErrorRule(
     advice="The fault is ours: a browser or a worker was lost repeatedly. "
     "Check the workers' memory, and the engine's log at that time.",
 )
+_TRANSIENT = ErrorRule(
+    error_type=ErrorType.NETWORK,
+    attempts=None,
+    first_pause_seconds=None,
+    longest_pause_seconds=None,
+    is_charged=True,
+    feeds_breaker=True,
+    pauses_match=True,
+    rotates_session=False,
+    keeps_evidence=False,
+    is_soft=True,
+    advice="The source was slow or unreachable; the data served has not changed. "
+    "Check whether it answers now (its breaker, its other matches).",
+)
 ERROR_RULES: dict[ErrorClass, ErrorRule] = {
-    ErrorClass.TRANSIENT: ErrorRule(
-        error_type=ErrorType.NETWORK,
-        attempts=None,
-        first_pause_seconds=None,
-        longest_pause_seconds=None,
-        is_charged=True,
-        feeds_breaker=True,
-        pauses_match=True,
-        rotates_session=False,
-        keeps_evidence=False,
-        is_soft=True,
-        advice="The source was slow or unreachable; the data served has not changed. "
-        "Check whether it answers now (its breaker, its other matches).",
-    ),
+    ErrorClass.TRANSIENT: _TRANSIENT,
     ErrorClass.BLOCKED: _BLOCKED,
     ErrorClass.CHALLENGE: replace(
         _BLOCKED,
@@ -145,31 +146,21 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
         first_retry_at_once=True,  # with a fresh session; after that as for BLOCKED
         advice="The source requires a session that we could not get. Check whether its page opens without a login.",
     ),
-    ErrorClass.DRIFT: ErrorRule(
+    ErrorClass.DRIFT: replace(
+        _TRANSIENT,
         error_type=ErrorType.PARSING,
         attempts=2,
-        first_pause_seconds=None,
-        longest_pause_seconds=None,
-        is_charged=True,
-        feeds_breaker=True,
-        pauses_match=True,
-        rotates_session=False,
         keeps_evidence=True,
         is_soft=False,
         first_retry_at_once=True,  # through another read mode
         advice="The page or its answers have changed, or failed validation; the last good state is still served. "
         "Compare the evidence with the source's selectors and its adapter in scraping/sources, correct them, deploy.",
     ),
-    ErrorClass.GONE: ErrorRule(
-        error_type=ErrorType.NETWORK,
+    ErrorClass.GONE: replace(
+        _TRANSIENT,
         attempts=2,
-        first_pause_seconds=None,
-        longest_pause_seconds=None,
-        is_charged=True,
         feeds_breaker=False,
         pauses_match=False,
-        rotates_session=False,
-        keeps_evidence=False,
         is_soft=False,
         completes_match=True,
         advice="The source no longer has the match. Check whether its address has changed.",
@@ -180,15 +171,11 @@ ERROR_RULES: dict[ErrorClass, ErrorRule] = {
         error_type=ErrorType.DATABASE,
         advice="Our database refused the write. Check it with manage.py doctor.",
     ),
-    ErrorClass.BUG: ErrorRule(
+    ErrorClass.BUG: replace(
+        _TRANSIENT,
         error_type=ErrorType.PARSING,  # nearly always in the code that reads what a source has sent
         attempts=1,
-        first_pause_seconds=None,
-        longest_pause_seconds=None,
-        is_charged=True,
         feeds_breaker=False,
-        pauses_match=True,
-        rotates_session=False,
         keeps_evidence=True,
         is_soft=False,
         advice="This is a bug in our code; the stack shows where. Fix it and deploy.",

@@ -192,18 +192,14 @@ def parses(method: MethodT) -> MethodT:
 
     @wraps(method)
     def wrapped(adapter: Any, reading: Reading, *args: Any) -> Any:
-        unknown: list[UnrecognizedValue] = []
-        token = _unrecognized.set(unknown)
         try:
-            with broken_parts.noting() as broken:
+            with noting_unrecognized() as unknown, broken_parts.noting() as broken:
                 result = method(adapter, reading, *args)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or error.title
             shown = repr(first.get("input"))[:80]
             raise PayloadRejected(f"{error.title}: {where} is {shown}: {first['msg']}", url=reading.ref.url) from error
-        finally:
-            _unrecognized.reset(token)
         if isinstance(result, Parsed):
             return _with_notes(result, unknown, broken)
         for path, value in [(one.path, one.value) for one in unknown] + [(one.path, one.expected) for one in broken]:

@@ -30,7 +30,7 @@ class EspnAdapter(Adapter):
     payload_schema = SUMMARY
     lineup_schema = ROSTERS
     events_endpoint = PLAYS
-    address_example = site.CRICKET_EXAMPLE
+    address_example = ".../apis/site/v2/sports/cricket/8048/summary?event=1478914"
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         event = rf"\?(?:.*&)?event={re.escape(ref.source_event_id)}(?:&|$)"

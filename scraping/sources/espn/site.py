@@ -20,8 +20,6 @@ from scraping.sources.base import Document, ListPlan, Reading, RefInfo, Request
 from scraping.sources.espn.schemas import Contender
 
 SPORTS = "/apis/site/v2/sports"
-CRICKET_EXAMPLE = ".../apis/site/v2/sports/cricket/8048/summary?event=1478914"
-SOCCER_EXAMPLE = ".../apis/site/v2/sports/soccer/bra.1/scoreboard?dates=20260502#740898"
 SERIE_A = "bra.1"
 _SIDES, NEUTRAL = ("home", "away"), "neutral"
 _EVENT_ID = re.compile(r"[1-9]\d{0,14}", re.ASCII)

@@ -36,7 +36,7 @@ class EspnSoccerAdapter(Adapter):
     sport = Sport.FOOTBALL
     payload_schema = SOCCER
     events_endpoint = "board"  # it always has all events
-    address_example = site.SOCCER_EXAMPLE
+    address_example = ".../apis/site/v2/sports/soccer/bra.1/scoreboard?dates=20260502#740898"
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         event = re.escape(ref.source_event_id)

@@ -62,7 +62,7 @@ class SofascoreAdapter(SofascoreSite):
     sport = Sport.FOOTBALL
     figure_schema = schemas.LINEUPS
     round_fields = listing.ROUND_FIELDS
-    address_example = site.EXAMPLE
+    address_example = ".../football/match/flamengo-santos/GOsuO#id:15052834, with the part after #"
 
     def parse(self, reading: Reading) -> Payload:
         event, missing = site.event_in(reading, schemas.FootballEvent, self.sport)

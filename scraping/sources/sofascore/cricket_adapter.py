@@ -36,7 +36,7 @@ class SofascoreCricketAdapter(SofascoreSite):
     key = "sofascorecricket"
     sport = Sport.CRICKET
     figure_schema = schemas.INNINGS
-    address_example = site.CRICKET_EXAMPLE
+    address_example = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, with the part after #"
 
     def endpoints(self, ref: RefInfo) -> tuple[Endpoint, ...]:
         innings = rf"/api/v1/event/{re.escape(ref.source_event_id)}/innings(?:\?|$)"

@@ -12,10 +12,8 @@ from scraping.sources.sofascore import schemas
 from scraping.sources.sofascore.schemas import Brief
 
 EventT = TypeVar("EventT", bound=schemas.Event)
-EXAMPLE = ".../football/match/flamengo-santos/GOsuO#id:15052834, with the part after #"
 INNINGS_OF_A_SIDE = tuple(f"inning{number}" for number in range(1, 5))
 NEEDED = ("homeScore", "awayScore", "display", "current", "innings", *INNINGS_OF_A_SIDE)  # of an event
-CRICKET_EXAMPLE = ".../cricket/match/india-west-indies/kfAbspfAb#id:15884177, with the part after #"
 
 
 def sport_of(event: Brief) -> str:
