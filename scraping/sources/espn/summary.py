@@ -22,25 +22,11 @@ from scraping.payloads import (
 )
 from scraping.sources import broken_parts, cricket, parsing
 from scraping.sources.broken_parts import is_broken
-from scraping.sources.espn.schemas import (
-    ROSTERS,
-    ROSTERS_NEED,
-    SUMMARY,
-    SUMMARY_NEEDS,
-    Competition,
-    Competitor,
-    Linescore,
-    MatchStatus,
-    Note,
-    RosterEntry,
-    Rosters,
-    Summary,
-    is_true,
-)
+from scraping.sources.espn import schemas
 from scraping.sources.espn.site import sides_of, team_of
 from scraping.sources.parsing import note_unrecognized, validated
 
-_COMPETITORS = f"{SUMMARY}: header.competitions[0].competitors"
+_COMPETITORS = f"{schemas.SUMMARY}: header.competitions[0].competitors"
 _LONG = re.compile(r"\btest\b|first.?class|\bfc\b|mdm|multi.?day|\b[34].day\b", re.IGNORECASE)
 _PLAY_TEXTS = re.compile(
     r"live|in progress|\d\w\w innings?|scheduled|result|final|complete[d]?|full time|super over|play|toss|"
@@ -59,14 +45,14 @@ _BY_STATE = {
 }
 
 
-def summary_of(data: Any, wanted_id: str, url: str) -> Summary:
+def summary_of(data: Any, wanted_id: str, url: str) -> schemas.Summary:
     """Returns the summary; raises PayloadRejected where it is about another match."""
-    response = validated(Summary, data, schema=SUMMARY, url=url, needed=SUMMARY_NEEDS)
+    response = validated(schemas.Summary, data, schema=schemas.SUMMARY, url=url, needed=schemas.SUMMARY_NEEDS)
     parsing.refuse_another("the summary is", response.header.id, wanted_id, url)
     return response
 
 
-def state_of(response: Summary, events: Sequence[Event]) -> MatchState:
+def state_of(response: schemas.Summary, events: Sequence[Event]) -> MatchState:
     competition = response.header.competitions[0]
     team_a, team_b = map(team_of, sides_of(competition.competitors, _COMPETITORS).values())
     teams = Teams(team_a=team_a, team_b=team_b)
@@ -109,7 +95,7 @@ def _start_of(date: str | None) -> datetime | None:
     return start
 
 
-def innings_of(competition: Competition) -> tuple[Innings, ...]:
+def innings_of(competition: schemas.Competition) -> tuple[Innings, ...]:
     """Returns the innings in match order, from the linescores with `isBatting`; the others mirror the other side's."""
     found: dict[int, Innings] = {}
     for side, competitor in sides_of(competition.competitors, _COMPETITORS).items():
@@ -127,7 +113,7 @@ def innings_of(competition: Competition) -> tuple[Innings, ...]:
     return tuple(found[number] for number in sorted(found))
 
 
-def _refuse_lost_innings(competition: Competition, found: Collection[int]) -> None:
+def _refuse_lost_innings(competition: schemas.Competition, found: Collection[int]) -> None:
     """Raises SchemaBreak where a linescore that cannot be read is that of an innings that was batted.
 
     The other side's linescore of such an innings has overs, and the side's own score has a part for it.
@@ -141,7 +127,7 @@ def _refuse_lost_innings(competition: Competition, found: Collection[int]) -> No
         raise SchemaBreak(f"{_COMPETITORS}[].linescores: the score of an innings cannot be read")
 
 
-def fallen_in(response: Summary) -> cricket.Fallen:
+def fallen_in(response: schemas.Summary) -> cricket.Fallen:
     """Returns player and manner of each wicket, where the linescores have the fall of wickets."""
     lines = [line for one in response.header.competitions[0].competitors for line in one.linescores or ()]
     return {
@@ -152,10 +138,12 @@ def fallen_in(response: Summary) -> cricket.Fallen:
     }
 
 
-def _innings(line: Linescore, side: Side, *, is_long: bool, per_over: int) -> Innings:
+def _innings(line: schemas.Linescore, side: Side, *, is_long: bool, per_over: int) -> Innings:
     if line.runs is None or line.wickets is None or line.overs is None:
         lacking = next(name for name in ("runs", "wickets", "overs") if getattr(line, name) is None)
-        raise SchemaBreak(f"{SUMMARY}: linescores of innings {line.period} that was batted: {lacking} (missing)")
+        raise SchemaBreak(
+            f"{schemas.SUMMARY}: linescores of innings {line.period} that was batted: {lacking} (missing)"
+        )
     return Innings(
         number=line.period,
         team=side,
@@ -169,7 +157,7 @@ def _innings(line: Linescore, side: Side, *, is_long: bool, per_over: int) -> In
     )
 
 
-def _declared(competitor: Competitor) -> list[int]:
+def _declared(competitor: schemas.Competitor) -> list[int]:
     """Returns the side's innings that its score marks with a d: "421/5d & 130 (50.3 ov)"."""
     own = [line.period for line in competitor.linescores or () if line.is_batting]
     parts = parsing.plain(competitor.score).partition("(")[0].split("&")
@@ -178,36 +166,36 @@ def _declared(competitor: Competitor) -> list[int]:
     return [number for number, part in zip(sorted(own), parts, strict=True) if part.strip().endswith("d")]
 
 
-def _is_long(competition: Competition) -> bool:
+def _is_long(competition: schemas.Competition) -> bool:
     """Returns whether a third innings belongs to the match and is no super over."""
     if competition.limited_overs is not None:
-        return not is_true(competition.limited_overs)
+        return not schemas.is_true(competition.limited_overs)
     return bool(_LONG.search(_match_type(competition)))
 
 
-def balls_per_over(competition: Competition) -> int:
+def balls_per_over(competition: schemas.Competition) -> int:
     return cricket.balls_per_over(competition.event_type, competition.general_class_card)
 
 
-def _match_type(competition: Competition) -> str:
+def _match_type(competition: schemas.Competition) -> str:
     return parsing.plain(competition.event_type or competition.general_class_card, 60)
 
 
-def ending_in(competition: Competition) -> str:
+def ending_in(competition: schemas.Competition) -> str:
     """Returns the sentence that states the result, which may come before the state changes."""
     status = competition.status
     texts = (status.summary, status.detail, competition.note, status.description)
     return next(filter(None, (cricket.result_in(parsing.plain(text)) for text in texts)), "")
 
 
-def status_and_phase(status: MatchStatus, ending: str, *, has_play: bool) -> tuple[Status, Phase]:
+def status_and_phase(status: schemas.MatchStatus, ending: str, *, has_play: bool) -> tuple[Status, Phase]:
     """Returns status and phase; a postponed match has state "post", is not completed and is still upcoming."""
     texts = [parsing.plain(text) for text in (status.description, status.detail, status.name)]
     state = status.state.lower()
     if state not in _BY_STATE:
         note_unrecognized("header.competitions[0].status.type.state", state)
         raise PayloadRejected(f"unknown state {state[:40]!r} of a match")
-    if not has_play and not is_true(status.completed) and any(map(cricket.POSTPONED.search, texts)):
+    if not has_play and not schemas.is_true(status.completed) and any(map(cricket.POSTPONED.search, texts)):
         return Status.UPCOMING, Phase.POSTPONED
     if ending:
         return (Status.ABANDONED if cricket.is_called_off(ending) else Status.COMPLETED), Phase.FINISHED
@@ -221,7 +209,7 @@ def status_and_phase(status: MatchStatus, ending: str, *, has_play: bool) -> tup
     return judged, found or phase
 
 
-def _is_after_close_of_play(notes: Sequence[Note], innings: tuple[Innings, ...]) -> bool:
+def _is_after_close_of_play(notes: Sequence[schemas.Note], innings: tuple[Innings, ...]) -> bool:
     """Returns whether the note of the last close of play has the current score: no ball has been bowled since."""
     closes = [parsing.plain(one.text) for one in notes if one.type == "closeofplay"]
     found = _CLOSE_OF_PLAY.search(closes[-1]) if closes and innings else None
@@ -237,7 +225,7 @@ def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tu
 
     Concussion substitutes may be marked as starters too.
     """
-    response = validated(Rosters, data, schema=ROSTERS, url=url, needed=ROSTERS_NEED)
+    response = validated(schemas.Rosters, data, schema=schemas.ROSTERS, url=url, needed=schemas.ROSTERS_NEED)
     parsing.refuse_another("the rosters are", response.header.id, wanted_id, url)
     competition = response.header.competitions[0]
     sides = {one.team.id: side for side, one in sides_of(competition.competitors, _COMPETITORS).items()}
@@ -253,12 +241,12 @@ def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tu
     return _start_of(competition.date), tuple(found)
 
 
-def _player(entry: RosterEntry) -> LineupPlayer:
+def _player(entry: schemas.RosterEntry) -> LineupPlayer:
     return LineupPlayer(
         player_id=parsing.text(entry.player_id, 40),
         name=parsing.plain(entry.name, 120),
         position=parsing.plain(entry.position_code or entry.position, 20),
         shirt=parsing.text(entry.jersey, 6),
-        is_starter=is_true(entry.starter),
-        is_captain=is_true(entry.captain),
+        is_starter=schemas.is_true(entry.starter),
+        is_captain=schemas.is_true(entry.captain),
     )
