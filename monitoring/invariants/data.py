@@ -15,20 +15,17 @@ RESTORE = "Stop the workers, keep the database as it is, and restore the match f
 RECENT_MINUTES = 30  # before retention deletes the first snapshot or task and leaves gaps
 
 
-@rule(
-    "I1",
-    "matches",
-    "every match has a reference at a source",
-    "Delete the match in the admin; discovery writes it again if the source still has it.",
-)
+@rule("I1", "matches", "Delete the match in the admin; discovery writes it again if the source still has it.")
 def matches_without_ref(context: CheckContext) -> Iterator[str]:
+    """Every match has a reference at a source."""
     without = Match.objects.filter(~Exists(MatchRef.objects.filter(match=OuterRef("pk"))), merged_into=None)
     for pk, title in without.values_list("pk", "title").order_by("pk"):
         yield f"match {pk} ({title}) has no reference at any source: it will not be read"
 
 
-@rule("I3", "snapshots", "a match is at the sequence and checksum of its newest snapshot", RESTORE)
+@rule("I3", "snapshots", RESTORE)
 def disagreeing_snapshots(context: CheckContext) -> Iterator[str]:
+    """A match is at the sequence and checksum of its newest snapshot."""
     newest = Snapshot.objects.filter(match=OuterRef("pk")).order_by("-sequence")
     matches = Match.objects.annotate(
         last_sequence=Subquery(newest.values("sequence")[:1]), last_checksum=Subquery(newest.values("checksum")[:1])
@@ -42,8 +39,9 @@ def disagreeing_snapshots(context: CheckContext) -> Iterator[str]:
         yield f"match {pk} is at sequence {sequence} ({checksum[:8]}), its newest snapshot is {newest_is}"
 
 
-@rule("I3", "payloads", "a match serves what its newest snapshot holds", RESTORE)
+@rule("I3", "payloads", RESTORE)
 def altered_payloads(context: CheckContext) -> Iterator[str]:
+    """A match serves what its newest snapshot holds."""
     newest = Snapshot.objects.filter(match=OuterRef("pk"), sequence=OuterRef("sequence"))
     matches = Match.objects.filter(sequence__gt=0).annotate(shown=Subquery(newest.values("payload")[:1]))
     for pk, checksum, payload, shown in matches.values_list("pk", "checksum", "payload", "shown").iterator(200):
@@ -53,21 +51,18 @@ def altered_payloads(context: CheckContext) -> Iterator[str]:
             yield f"match {pk} serves a state that its checksum {checksum[:8]} is not of"
 
 
-@rule("I3", "event order", "no event is ahead of its match", RESTORE)
+@rule("I3", "event order", RESTORE)
 def events_ahead(context: CheckContext) -> Iterator[str]:
+    """No event is ahead of its match."""
     ahead = MatchEvent.objects.filter(sequence__gt=F("match__sequence")).select_related("match")
     for event in ahead.order_by("pk")[: context.row_limit]:
         at = event.match.sequence
         yield f"event {event.pk} of match {event.match_id} has sequence {event.sequence}, the match is at {at}"
 
 
-@rule(
-    "I3",
-    "readings",
-    "a match has the newest reading of its references",
-    "The next poll of the match repairs it. If it stays: check whether the match is still polled.",
-)
+@rule("I3", "readings", "The next poll of the match repairs it. If it stays: check whether the match is still polled.")
 def readings_ahead(context: CheckContext) -> Iterator[str]:
+    """A match has the newest reading of its references."""
     ahead = MatchRef.objects.filter(captured_at__isnull=False, lacks_events=False).filter(
         Q(match__last_scraper_update__isnull=True) | Q(captured_at__gt=F("match__last_scraper_update"))
     )
@@ -78,11 +73,11 @@ def readings_ahead(context: CheckContext) -> Iterator[str]:
 @rule(
     "I3",
     "successes",
-    "a task that succeeded has left its data",
     "The next poll of the match repairs it. Keep the database and the worker's log: this must not happen.",
 )
 def successes_without_data(context: CheckContext) -> Iterator[str]:
-    """A reading is made between its task's start and end. One that is not confirmed yet has a suspect checksum."""
+    """A task that succeeded has left its data."""
+    # A reading is made between its task's start and end. One that is not confirmed yet has a suspect checksum
     done = ScrapeTask.objects.filter(
         ref=OuterRef("pk"), state=TaskState.SUCCESS, resource__in=STATE_RESOURCES
     ).order_by("-pk")
@@ -100,11 +95,11 @@ def successes_without_data(context: CheckContext) -> Iterator[str]:
 @rule(
     "I3",
     "origins",
-    "every snapshot was written together with the end of a task",
     "Another program than a task has written this match. Keep the database: check which programs have access.",
 )
 def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
-    """A snapshot has the time at which its task ended. Compared in Python: one query would take minutes."""
+    """Every snapshot was written together with the end of a task."""
+    # A snapshot has the time at which its task ended. Compared in Python: one query would take minutes
     since = context.ago(minutes=UNPRUNED_MINUTES)
     ended = ScrapeTask.objects.filter(state__in=(TaskState.SUCCESS, TaskState.SKIPPED), finished_at__gt=since)
     known = set(ended.filter(ref__isnull=False).values_list("ref__match_id", "finished_at"))
@@ -117,8 +112,9 @@ def unexplained_snapshots(context: CheckContext) -> Iterator[str]:
             yield f"snapshot {sequence} of match {match_id} was written by no task that ended"
 
 
-@rule("I5", "events", "every event has one current revision, the newest, and none is missing", RESTORE)
+@rule("I5", "events", RESTORE)
 def broken_histories(context: CheckContext) -> Iterator[str]:
+    """Every event has one current revision, the newest, and none is missing."""
     current = Case(When(is_current=True, then=F("revision")), output_field=IntegerField())
     events = (
         MatchEvent.objects.order_by()
@@ -138,8 +134,9 @@ def broken_histories(context: CheckContext) -> Iterator[str]:
         )
 
 
-@rule("I5", "history", "the snapshots of a match are numbered without gaps or duplicates", RESTORE)
+@rule("I5", "history", RESTORE)
 def gaps_in_history(context: CheckContext) -> Iterator[str]:
+    """The snapshots of a match are numbered without gaps or duplicates."""
     recent = Snapshot.objects.filter(created_at__gt=context.ago(minutes=RECENT_MINUTES)).order_by()
     ranges = recent.values("match_id").annotate(rows=Count("pk"), first=Min("sequence"), last=Max("sequence"))
     for each in ranges.exclude(rows=F("last") - F("first") + 1):

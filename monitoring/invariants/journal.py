@@ -53,10 +53,10 @@ def waiting_too_long(context: CheckContext) -> QuerySet[ScrapeTask]:
 @rule(
     "I2",
     "open tasks",
-    "no task waits longer than the bound without a valid reason",
     "Is a worker running, and does Redis answer? `manage.py doctor`. Hints are repeated by themselves.",
 )
 def forgotten_tasks(context: CheckContext) -> Iterator[str]:
+    """No task waits longer than the bound without a valid reason."""
     for task in waiting_too_long(context):
         late = (context.now - task.run_at).total_seconds()
         hinted = (
@@ -67,14 +67,10 @@ def forgotten_tasks(context: CheckContext) -> Iterator[str]:
         yield f"task {task.pk} ({task.resource}) is overdue for {late:.0f} s, {hinted}"
 
 
-@rule(
-    "I2",
-    "due matches",
-    "every watched match gets its next task in time",
-    "Is a scheduler running, and does one lead? Search its log for `leadership_changed`.",
-)
+@rule("I2", "due matches", "Is a scheduler running, and does one lead? Search its log for `leadership_changed`.")
 def forgotten_matches(context: CheckContext) -> Iterator[str]:
-    """Due, without a valid reason to wait, its source has capacity, and no task is open for it."""
+    """Every watched match gets its next task in time."""
+    # Due, without a valid reason to wait, its source has capacity, and no task is open for it
     open_task = ScrapeTask.objects.filter(ref=OuterRef("pk"), resource="scorecard", state__in=OPEN_STATES)
     valid = MatchRef.objects.filter(valid_reasons_to_wait(context.now, ref="", source="source__"), pk=OuterRef("pk"))
     watched = MatchRef.objects.filter(
@@ -95,13 +91,9 @@ def _sources_with_room() -> list[int]:
     return [source_id for source_id, most in limits if busy.get(source_id, 0) < most]
 
 
-@rule(
-    "I2",
-    "leases",
-    "an executing task has a worker and a lease",
-    "The leading scheduler takes such tasks back every second: is one running?",
-)
+@rule("I2", "leases", "The leading scheduler takes such tasks back every second: is one running?")
 def lost_leases(context: CheckContext) -> Iterator[str]:
+    """An executing task has a worker and a lease."""
     held = ScrapeTask.objects.filter(state=TaskState.EXECUTING)
     wrong = held.filter(Q(lease_until__isnull=True) | Q(worker_id="") | Q(lease_until__lt=context.overdue))
     for task in wrong.order_by("pk")[: context.row_limit]:
@@ -109,13 +101,9 @@ def lost_leases(context: CheckContext) -> Iterator[str]:
         yield f"task {task.pk} is executed by '{task.worker_id}' and {until}"
 
 
-@rule(
-    "I4",
-    "fences",
-    "every claim has raised the fence",
-    "Another program than the journal has written this task. Cancel it; the match gets a new one.",
-)
+@rule("I4", "fences", "Another program than the journal has written this task. Cancel it; the match gets a new one.")
 def uncounted_claims(context: CheckContext) -> Iterator[str]:
+    """Every claim has raised the fence."""
     unfenced = ScrapeTask.objects.filter(attempt__gt=F("fence"))
     # Readings of a database outage are written as successful tasks afterwards, without a claim.
     claimed = unfenced.exclude(state=TaskState.SUCCESS, fence=0).values_list("pk", "attempt", "fence")
@@ -126,10 +114,10 @@ def uncounted_claims(context: CheckContext) -> Iterator[str]:
 @rule(
     "I6",
     "successes",
-    "a task is SUCCESS only if it reached its last stage",
     "Another program than the journal has written this task. The next poll of the match brings its data.",
 )
 def incomplete_successes(context: CheckContext) -> Iterator[str]:
+    """A task is SUCCESS only if it reached its last stage."""
     hollow = ScrapeTask.objects.filter(state=TaskState.SUCCESS).filter(
         ~Q(stage=Stage.DONE) | Q(finished_at__isnull=True)
     )
@@ -140,10 +128,10 @@ def incomplete_successes(context: CheckContext) -> Iterator[str]:
 @rule(
     "I6",
     "dead letters",
-    "every dead task has a reason, and its history the time",
     "Another program than the journal has written this task. Retry it in the admin to learn the cause.",
 )
 def deaths_without_reason(context: CheckContext) -> Iterator[str]:
+    """Every dead task has a reason, and its history the time."""
     recorded = TaskTransition.objects.filter(task=OuterRef("pk"), to_state=TaskState.DEAD).exclude(reason="")
     dead = ScrapeTask.objects.filter(state=TaskState.DEAD)
     silent = dead.filter(Q(reason="") | ~Exists(recorded))
@@ -151,14 +139,10 @@ def deaths_without_reason(context: CheckContext) -> Iterator[str]:
         yield f"task {pk} is dead " + ("and its history does not say how" if reason else "without a reason")
 
 
-@rule(
-    "I7",
-    "charges",
-    "only the source's own faults use up a task's attempts",
-    "Retry the tasks in the admin if they died because of it: they get all of their attempts again.",
-)
+@rule("I7", "charges", "Retry the tasks in the admin if they died because of it: they get all of their attempts again.")
 def wrong_charges(context: CheckContext) -> Iterator[str]:
-    """A charged attempt has an error row that is the source's fault. Older rows may be gone by retention."""
+    """Only the source's own faults use up a task's attempts."""
+    # A charged attempt has an error row that is the source's fault. Older rows may be gone by retention
     faults = ScrapeError.objects.filter(task=OuterRef("pk")).exclude(error_class__in=OUR_FAULTS)
     counted = faults.order_by().values("task").annotate(rows=Count("pk")).values("rows")
     charged = ScrapeTask.objects.filter(charged_attempts__gt=0, created_at__gt=context.ago(hours=RECENT_HOURS))
@@ -170,11 +154,11 @@ def wrong_charges(context: CheckContext) -> Iterator[str]:
 @rule(
     "I6",
     "alerts",
-    "every dead task has raised an alert",
     "Nothing is lost: open the task in the admin. Search the logs for `receiver` to see why none was raised.",
 )
 def deaths_without_alert(context: CheckContext) -> Iterator[str]:
-    """A dead task raises the alert of its match, round or discovery; it may be closed since."""
+    """Every dead task has raised an alert."""
+    # A dead task raises the alert of its match, round or discovery; it may be closed since
     dead = ScrapeTask.objects.filter(state=TaskState.DEAD, finished_at__gt=context.ago(hours=RECENT_HOURS))
     alerted_at = dict(
         Alert.objects.filter(key__startswith="dead").order_by("last_seen_at").values_list("key", "last_seen_at")

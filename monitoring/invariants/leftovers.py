@@ -32,9 +32,10 @@ STRAY_HOURS = 3
 IN_FLIGHT_SECONDS = 10  # a task that meets an open breaker is put back at once; an older one passed it
 
 
-@rule("I8", "breakers", "an open breaker is probed when its time is over", CLOSE_BY_HAND)
+@rule("I8", "breakers", CLOSE_BY_HAND)
 def stuck_breakers(context: CheckContext) -> Iterator[str]:
-    """The open time is over, a task waits for it, and no probe is sent."""
+    """An open breaker is probed when its time is over."""
+    # The open time is over, a task waits for it, and no probe is sent
     over = Breaker.objects.filter(state=BreakerState.OPEN, open_until__lt=context.overdue).exclude(
         forced=Forced.OPEN, forced_until__gt=context.now
     )
@@ -53,9 +54,9 @@ def stuck_breakers(context: CheckContext) -> Iterator[str]:
         yield f"breaker {name} should have let a probe through since {until:%H:%M:%S}"
 
 
-@rule("I8", "probes", "a half-open breaker is probed", CLOSE_BY_HAND)
+@rule("I8", "probes", CLOSE_BY_HAND)
 def unprobed_breakers(context: CheckContext) -> Iterator[str]:
-    """Half open, without a probe for longer than the bound, while a task waits."""
+    """A half-open breaker is probed. Half open, without a probe for longer than the bound, while a task waits."""
     half_open = Breaker.objects.filter(state=BreakerState.HALF_OPEN, last_state_change__lt=context.overdue)
     waiting = ScrapeTask.objects.filter(state=TaskState.PENDING, run_at__lt=context.overdue, source__is_enabled=True)
     free = waiting.exclude(ref__match__lifecycle=MatchLifecycle.PAUSED).exclude(
@@ -68,13 +69,9 @@ def unprobed_breakers(context: CheckContext) -> Iterator[str]:
             yield f"breaker {breaker.name} is half open since {breaker.last_state_change:%H:%M:%S}, and has no probe"
 
 
-@rule(
-    "I8",
-    "silence",
-    "no request goes through an open breaker but its probes",
-    "Keep the worker's log: this must not happen. The data needs no repair.",
-)
+@rule("I8", "silence", "Keep the worker's log: this must not happen. The data needs no repair.")
 def breached_breakers(context: CheckContext) -> Iterator[str]:
+    """No request goes through an open breaker but its probes."""
     held = ScrapeTask.objects.filter(
         state=TaskState.EXECUTING, started_at__lt=context.ago(seconds=IN_FLIGHT_SECONDS)
     ).exclude(ref__isnull=True)
@@ -89,8 +86,9 @@ def breached_breakers(context: CheckContext) -> Iterator[str]:
             yield f"task {task.pk} was begun at {task.started_at:%H:%M:%S} through the open breaker {breaker.name}"
 
 
-@rule("I9", "holders", "no task is held by a dead worker", "The leading scheduler reclaims such tasks: is one running?")
+@rule("I9", "holders", "The leading scheduler reclaims such tasks: is one running?")
 def dead_holders(context: CheckContext) -> Iterator[str]:
+    """No task is held by a dead worker."""
     held = ScrapeTask.objects.filter(state=TaskState.EXECUTING, started_at__lt=context.overdue)
     alive = Worker.objects.filter(worker_id=OuterRef("worker_id"), heartbeat_at__gte=context.overdue)
     for pk, holder in held.filter(~Exists(alive)).values_list("pk", "worker_id").order_by("pk"):
@@ -101,11 +99,11 @@ def dead_holders(context: CheckContext) -> Iterator[str]:
 @rule(
     "I9",
     "evidence",
-    "every file of evidence belongs to a failure",
     "They only take space: `manage.py prune` removes them. Is a scheduler running, which does so by itself?",
 )
 def stray_evidence(context: CheckContext) -> Iterator[str]:
-    """Files whose row was never committed are deleted later; only files of this machine are checked."""
+    """Every file of evidence belongs to a failure."""
+    # Files whose row was never committed are deleted later; only files of this machine are checked
     root, old = settings.STORAGE_DIR, context.ago(hours=STRAY_HOURS).timestamp()
     names = {str(path.relative_to(root)) for path in evidence.files() if _is_file_from_before(path, old)}
     for name in sorted(names - set(Evidence.objects.values_list("path", flat=True))):
@@ -119,17 +117,19 @@ def _is_file_from_before(path: Path, at: float) -> bool:
         return False
 
 
-@rule("I9", "job items", "every match that a job expects has a task, an outcome, or a reason", START_AGAIN)
+@rule("I9", "job items", START_AGAIN)
 def empty_items(context: CheckContext) -> Iterator[str]:
-    """Retention deletes a task only after its outcome was recorded in the item."""
+    """Every match that a job expects has a task, an outcome, or a reason."""
+    # Retention deletes a task only after its outcome was recorded in the item
     lost = JobItem.objects.filter(task__isnull=True, skipped_because="", outcome="")
     for pk, job_id, ref_id in lost.values_list("pk", "job_id", "ref_id").order_by("pk"):
         yield f"item {pk} of job {job_id} (reference {ref_id}) has neither task, outcome nor a reason to be skipped"
 
 
-@rule("I9", "expected", "a job expects everything that was submitted", START_AGAIN)
+@rule("I9", "expected", START_AGAIN)
 def shrunken_jobs(context: CheckContext) -> Iterator[str]:
-    """The job's parameters have the requested number of matches, or the list of addresses."""
+    """A job expects everything that was submitted."""
+    # The job's parameters have the requested number of matches, or the list of addresses
     discovered = ScrapeJob.objects.filter(discovered_at__isnull=False).annotate(expected=Count("items"))
     for pk, asked, expected in discovered.values_list("pk", "parameters", "expected").order_by("pk"):
         wanted = asked.get("matches") or len(asked.get("urls", ()))
@@ -137,8 +137,9 @@ def shrunken_jobs(context: CheckContext) -> Iterator[str]:
             yield f"job {pk} was submitted for {wanted} matches and expects only {expected}"
 
 
-@rule("I9", "jobs", "a finished job has no open task", "The leading scheduler closes and reopens jobs: is one running?")
+@rule("I9", "jobs", "The leading scheduler closes and reopens jobs: is one running?")
 def unfinished_jobs(context: CheckContext) -> Iterator[str]:
+    """A finished job has no open task."""
     unfinished = JobItem.objects.filter(job=OuterRef("pk"), task__state__in=OPEN_STATES)
     early = ScrapeJob.objects.filter(finished_at__lt=context.overdue).filter(Exists(unfinished))
     for pk in early.values_list("pk", flat=True).order_by("pk"):

@@ -48,11 +48,12 @@ class Rule:
 RULES: list[Rule] = []
 
 
-def rule(invariant: str, name: str, holds: str, advice: str) -> Callable[[Finder], Finder]:
-    """Adds the decorated finder to the rules."""
+def rule(invariant: str, name: str, advice: str) -> Callable[[Finder], Finder]:
+    """Adds the decorated finder to the rules. The first sentence of its docstring is what holds."""
 
     def add(find: Finder) -> Finder:
-        RULES.append(Rule(invariant, name, holds, advice, find))
+        holds = str(find.__doc__).partition(".")[0]
+        RULES.append(Rule(invariant, name, holds[0].lower() + holds[1:], advice, find))
         return find
 
     return add
