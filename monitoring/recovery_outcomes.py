@@ -44,10 +44,7 @@ class RecoveryResult:
 def match_result(
     acted_at: datetime, match: Match, refs: Sequence[MatchRef], now: datetime, *, source_key: str = ""
 ) -> RecoveryResult | None:
-    """Decides by whether the match was read since; None while undecided.
-
-    `source_key` limits it to the source whose silence caused the action.
-    """
+    """Decides by whether the match (at `source_key`, if one is given) was read since; None while undecided."""
     if match.lifecycle in (MatchLifecycle.COMPLETED, MatchLifecycle.ARCHIVED):
         return RecoveryResult(AuditOutcome.SUCCESS)
     read = [ref for ref in refs if ref.captured_at and ref.captured_at > acted_at]

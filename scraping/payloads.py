@@ -151,10 +151,7 @@ class MatchState(Frozen):
 
 
 class Event(Frozen):
-    """One ball, goal, card ... as the source lists it. `id` is the source's own and stays the same.
-
-    Limits are those of the columns: PostgreSQL refuses longer values, SQLite does not.
-    """
+    """One ball, goal, card ... with the source's own id. The limits are the columns': SQLite does not check them."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=120)]
     kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]

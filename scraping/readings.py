@@ -327,10 +327,7 @@ stage_listener: ContextVar[Callable[[str], None] | None] = ContextVar("stage_lis
 
 
 def report_stage(stage: str = "") -> None:
-    """Reports that the current attempt has reached this stage; without one, a step within its stage.
-
-    Also on the event loop, since the context carries the listener. Does nothing outside of an attempt.
-    """
+    """Reports the stage that the attempt has reached, or a step in it. The context has the listener, in tasks too."""
     listener = stage_listener.get()
     if listener is not None:
         listener(stage)

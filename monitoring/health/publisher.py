@@ -136,10 +136,7 @@ publisher = HealthPublisher()
 
 
 class PublishedDocument:
-    """One document of a process. `build` turns an evaluation into a response.
-
-    `key`: its name in Redis; empty: it is not shared.
-    """
+    """One document of a process, made of an evaluation by `build`. `key`: its name in Redis; empty: not shared."""
 
     def __init__(
         self,

@@ -16,10 +16,7 @@ _MATCH_COLUMNS = ("ref__match_id", "ref__match__status", "ref__source__key", "re
 
 @dataclass(frozen=True, slots=True)
 class WatchedScraper:
-    """An active scraper, with those columns of its match that health needs.
-
-    For its memory and CPU see `scraping.matches.scrapers.resources`.
-    """
+    """An active scraper with those columns of its match that health needs. Its share of memory and CPU: `resources`."""
 
     scraper: Scraper
     match_id: int

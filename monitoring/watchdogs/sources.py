@@ -28,10 +28,7 @@ TOKEN_REPORT_TIMEOUT = timedelta(minutes=2)  # a worker without a token reports 
 
 
 def watch_blocks(now: datetime) -> int:
-    """Scheduler step: returns how many sources refuse requests, show challenges or forbid them by robots.txt.
-
-    A challenge that a fresh session met again is reported at once, refusals when they last.
-    """
+    """Scheduler step: returns how many sources refuse, challenge (a fresh session too) or forbid requests."""
     found: dict[AlertKind, dict[str, Report]] = {kind: {} for kind in (BLOCKED, CHALLENGE, ROBOTS)}
     recent = ScrapeError.objects.filter(timestamp__gt=now - BLOCK_WINDOW, group__isnull=False)
     blocked = recent.filter(error_class=ErrorClass.BLOCKED)

@@ -57,10 +57,7 @@ def watch_queue(now: datetime) -> int:
 
 
 def watch_spool(now: datetime) -> int:
-    """Scheduler step: returns how many workers have replayed their spool lately.
-
-    During an outage no alert can be written; the delivery threads notify it directly (alerts.delivery).
-    """
+    """Scheduler step: returns how many workers replayed their spool lately. In an outage no alert can be written."""
     returned = AuditEntry.objects.filter(action_type="spool_replay", timestamp__gt=now - REPLAY_ALERT_DURATION)
     rows = list(returned.values_list("duration_seconds", "metadata"))
     if not rows:

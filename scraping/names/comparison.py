@@ -187,9 +187,7 @@ def team(name: str, short_name: str = "", aliases: Aliases = NO_ALIASES) -> Team
 
 
 def _by_alias(text: str, aliases: Aliases) -> tuple[_Parts, str]:
-    """Returns the parts of the name that the text is an alias of, and the listed team; a country's alias holds for all
-    of its teams, a club's for its women's and youth teams.
-    """
+    """Returns parts and listed team of the name that the text is an alias of, also of its women's and youth teams."""
     found = _split(text.strip())
     if (known := aliases.get(squeezed(text))) is not None:
         meant = _split(known)

@@ -61,10 +61,7 @@ def threshold_seconds(base: float, *, is_important: bool) -> float:
 
 
 def next_rung(silence: Silence, *, staleness_threshold: float, now: datetime) -> Rung:
-    """Returns the rung due now: the ground, the present rung, or the next one.
-
-    Each rung gets its time to work, also where the silence is old already: after a start, or a pause.
-    """
+    """Returns the rung due now: ground, present or next. Each gets its time to work, however old the silence is."""
     threshold = threshold_seconds(staleness_threshold, is_important=silence.is_important)
     late = (now - silence.expected_at).total_seconds()
     if late < Rung.HINT.share * threshold:

@@ -14,10 +14,7 @@ FINAL_READ_BEFORE_START = timedelta(minutes=5)  # a player may be hurt while war
 
 
 def next_lineup_read(kickoff: datetime, now: datetime, *, is_final: bool, window: timedelta) -> datetime | None:
-    """Returns the time of the next read, or None if there is none before the start.
-
-    `is_final`: both elevens are known and confirmed.
-    """
+    """Returns the time of the next read before the start, if any. `is_final`: both elevens are known and confirmed."""
     left = kickoff - now
     if left <= timedelta(0):
         return None

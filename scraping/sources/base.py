@@ -49,10 +49,7 @@ class ListPlan:
 
 
 class Adapter:
-    """The base class of adapters: one site. Stateless: every method is a pure function of its arguments.
-
-    The methods `parse...` of subclasses are wrapped by `parsing.parses`.
-    """
+    """The base class of adapters: one site. Stateless; `parsing.parses` wraps the methods `parse...` of subclasses."""
 
     key: str
     sport: Sport
@@ -84,10 +81,7 @@ class Adapter:
         return self.parse(reading).events
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
-        """Returns the request for the events before those in `reading`; None where there are none.
-
-        `request` is how the event endpoint was asked before.
-        """
+        """Returns the request for events before those that `request` has read; None where there are none."""
         return None
 
     def requests(self, ref: RefInfo, base_url: str) -> tuple[Request, ...]:

@@ -68,10 +68,7 @@ def read_without(
 
 
 def with_types(data: Any, error: ValidationError) -> tuple[Any, list[Invalid]]:
-    """Returns a copy in which values of another type that say the same have the expected type: 151 for "151".
-
-    Also returns the place of each, and the types. Scores, ids and flags are text in some responses.
-    """
+    """Returns a copy with text such as "151" as the expected type, and the place and types of each such value."""
     found: dict[Place, Any] = {}
     for one in error.errors(include_url=False, include_context=False):
         place = tuple(part for part in _existing(data, one["loc"]) if part is not None)

@@ -144,10 +144,7 @@ def ball_event(
     is_counted: bool = True,
     **people: str,
 ) -> Event:
-    """Returns the event of a delivery. `place`: innings, completed overs, index in the over from 1 or None.
-
-    `is_counted`: False where there is a gap between this delivery and the newest one.
-    """
+    """Returns a delivery's event. `place`: innings, completed overs, index or None; `is_counted`: no gap after it."""
     innings, over, index = place
     kind = kind or read_code(code).kind
     detail: dict[str, str | int | float | bool | None] = {"score": score, "ball": code, **people}
@@ -188,10 +185,7 @@ def last_event_of(events: Iterable[Event]) -> LastEvent | None:
 
 
 def with_unnamed_wickets(events: Iterable[Event], fallen: Fallen = NONE_FALLEN, per_over: int = 6) -> list[Event]:
-    """Adds the other wickets of a ball, and numbers all of them.
-
-    `events` are oldest first, a dismissal after its ball. `per_over`: legal balls.
-    """
+    """Adds the other wickets of a ball and numbers all. `events`: oldest first, a dismissal after its ball."""
     found: list[Event] = []
     ball = before = None
     for event in events:

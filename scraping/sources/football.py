@@ -23,10 +23,7 @@ KICKS = frozenset({"shootout_goal", "shootout_miss"})
 
 
 def slot_of(kind: str, side: str, number: int, *, player: str = "", player_out: str = "") -> str:
-    """Returns the event key; empty where the event has none: a video review, added time.
-
-    `number`: the place of a goal or kick among those of its side.
-    """
+    """Returns the event key, if any. `number`: the place of a goal or kick among those of its side."""
     if not side:
         return ""
     if kind in GOALS:

@@ -185,10 +185,7 @@ def refuse_another(what: str, stated: object, wanted: str, url: str = "") -> Non
 
 
 def parses(method: MethodT) -> MethodT:
-    """Wraps a parse method: its result has the values that `note_unrecognized` was called with meanwhile.
-
-    Values that no match can have, such as eleven wickets, raise PayloadRejected with the field named.
-    """
+    """Wraps a parse method: adds what was noted meanwhile; impossible values (eleven wickets) raise PayloadRejected."""
 
     @wraps(method)
     def wrapped(adapter: Any, reading: Reading, *args: Any) -> Any:

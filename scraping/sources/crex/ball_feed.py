@@ -34,10 +34,7 @@ def items_of(reading: Reading) -> list[FeedItem] | None:
 
 
 def items_in(data: Any, match_key: str) -> list[FeedItem] | None:
-    """Returns the readable items, or None where there is no list or none of its items can be read.
-
-    Raises PayloadRejected for the feed of another match.
-    """
+    """Returns the readable items, None where there are none; raises PayloadRejected for the feed of another match."""
     if data is None:
         return None
     if isinstance(data, dict):

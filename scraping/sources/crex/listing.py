@@ -204,10 +204,7 @@ def _has_objects(response: Any) -> bool:
 
 
 def _fixture_rows(response: Any) -> Iterator[Mapping[str, Any]]:
-    """Yields the matches in a response, which groups them by day or series: objects with a match key.
-
-    A flat object without a key beside one with a key is a match too, which cannot be read.
-    """
+    """Yields objects with a match key, at any depth, and flat objects beside one, which are matches without a key."""
     if isinstance(response, dict):
         if any(parsing.text(response.get(name), 20) for name in FIXTURE_KEYS):
             yield response

@@ -91,10 +91,7 @@ def parse_live(data: Mapping[str, Any], *, is_before_start: bool = False, url: s
 
 
 def totals_in_live(response: EarlyResponse, keys: tuple[str, str]) -> tuple[dict[int, Total], int]:
-    """Returns the totals by innings number, and the number of the current innings.
-
-    Raises SchemaBreak where the first score is missing although play has begun.
-    """
+    """Returns the totals by innings number, and the current number; raises SchemaBreak without a score in play."""
     totals = dict(enumerate(_printed_innings(response, keys), start=1))
     last_over = max((over.i for over in response.rb or ()), default=0)
     number = max(response.h or 0, (response.inning or 1) - 1, last_over) + 1

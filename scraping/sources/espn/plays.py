@@ -109,10 +109,7 @@ def _over(play: Play) -> tuple[int, int]:
 
 
 def _indexes(ordered: Sequence[Play]) -> list[int | None]:
-    """Returns the position of each delivery within its over, counted where the stated positions repeat.
-
-    Where a play has been left out they cannot be counted.
-    """
+    """Returns positions within overs: stated, counted where these repeat, None where a play has been left out."""
     stated = [_stated_index(play) for play in ordered]
     counts = Counter((_over(play), index) for play, index in zip(ordered, stated, strict=True))
     doubtful = {over for (over, index), count in counts.items() if count > 1 or index is None}
@@ -134,10 +131,7 @@ def _stated_index(play: Play) -> int | None:
 
 
 def _own_extras(ordered: Sequence[Play]) -> set[str]:
-    """Returns the ids of deliveries whose `over.wide` and `over.noBall` are their own figures.
-
-    Figures that all balls of an over share are taken for totals of the over, as `over.runs` is.
-    """
+    """Returns the ids of deliveries with extras of their own: what all balls of an over share is its total."""
     found: set[str] = set()
     for _, group in groupby(ordered, key=_over):
         balls = list(group)

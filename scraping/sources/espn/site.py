@@ -136,10 +136,7 @@ def _accepted(data: Any, url: str) -> Any:
 
 
 def sides_of(competitors: Sequence[ContenderT], where: str) -> dict[Side, ContenderT]:
-    """Returns home and away side, in this order; of sides that are neither (a neutral venue), the first one is home.
-
-    Where one side is stated, the other follows.
-    """
+    """Returns home and away, where one may follow from the other; at a neutral venue the first one is home."""
     if len(competitors) != len(_SIDES):
         raise SchemaBreak(f"{where} are {len(competitors)} instead of two")
     first, second = competitors

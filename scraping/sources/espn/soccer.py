@@ -99,10 +99,7 @@ class EspnSoccerAdapter(Adapter):
 
 
 def _event_in(data: Any, wanted: str, url: str) -> tuple[SoccerEvent, str, SoccerVenue | None, Sequence[Detail] | None]:
-    """Returns the match, the name of its series, the venue and the key events, which only a summary has.
-
-    Other matches of the scoreboard are not validated.
-    """
+    """Returns the match, its series, venue and key events (of a summary only); other matches are not validated."""
     response, key_events = parsing.mapping(data), None
     if "header" in response:
         summary = validated(SoccerSummary, data, schema=SOCCER, url=url, needed=SOCCER_NEEDS)

@@ -221,10 +221,7 @@ def _is_after_close_of_play(notes: Sequence[schemas.Note], innings: tuple[Inning
 
 
 def lineups_of(data: Any, wanted_id: str, url: str) -> tuple[datetime | None, tuple[Lineup, ...]]:
-    """Returns kick-off and line-ups; a side with eleven starters is confirmed, because the source has no such flag.
-
-    Concussion substitutes may be marked as starters too.
-    """
+    """Returns kick-off and line-ups. Eleven starters, or more with substitutes, are confirmed: there is no flag."""
     response = validated(schemas.Rosters, data, schema=schemas.ROSTERS, url=url, needed=schemas.ROSTERS_NEED)
     parsing.refuse_another("the rosters are", response.header.id, wanted_id, url)
     competition = response.header.competitions[0]

@@ -22,10 +22,7 @@ class PlayedInnings:
     regular: int  # how many are no super overs
 
     def number_of(self, ball: Ball) -> int:
-        """Returns the innings of a ball of the commentary: of two with the same number the later one.
-
-        A super over has one over.
-        """
+        """Returns the innings of a ball; of two with one number the later is the super over, which has one over."""
         numbers = [number for number, one in self.by_number.items() if one.number == ball.inning]
         return numbers[0 if ball.over > 1 else -1] if numbers else ball.inning
 
@@ -105,10 +102,7 @@ def _is_afterwards(ball: Ball) -> bool:
 
 
 def _counted(ordered: list[Delivery], innings: Mapping[int, Inning]) -> list[Delivery]:
-    """Marks balls before a gap as not counted: a page has the first over of an innings, and nothing of the rest.
-
-    Where the page has commentary, such balls are left out.
-    """
+    """Marks balls before a gap as not counted, as after the first over; with commentary they are left out."""
     has_commented = any(one.has_commentary for one in ordered)
     found: list[Delivery] = []
     is_joined = True

@@ -45,10 +45,7 @@ def decision_of(event: CricketEvent) -> Literal["bat", "field", ""]:
 def innings_of(
     event: CricketEvent, rows: Sequence[InningsRow], deliveries: Sequence[Delivery]
 ) -> tuple[tuple[Innings, ...], bool]:
-    """Returns all innings in match order, and whether that order is known rather than assumed.
-
-    The list of innings takes precedence over the balls.
-    """
+    """Returns the innings in match order (by their list, else by the balls), and whether that order is known."""
     waiting: dict[Side, list[Inning]] = {"team_a": _own(event.homeScore), "team_b": _own(event.awayScore)}
     pairs = [(ball.inningNumber, ball.battingTeamId) for ball in deliveries]
     pairs += [(row.number, row.battingTeam.id) for row in rows]

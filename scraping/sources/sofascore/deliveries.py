@@ -88,10 +88,7 @@ def _place(ball: Ball, before: Ball | None) -> int | None:
 
 
 def _label(balls: list[Ball]) -> None:
-    """Sets the number of each ball's label: a wide or no-ball has that of the next ball.
-
-    Our numbers are used where the source's agree for the other balls, or count every delivery; else the source's.
-    """
+    """Sets the labels' numbers: ours where the source's agree for legal balls or count all, else the source's."""
     for _, group in groupby(balls, key=lambda ball: (ball.innings, ball.over)):
         over = list(group)
         counted = [1 + sum(ball.is_legal for ball in over[:place]) for place in range(len(over))]

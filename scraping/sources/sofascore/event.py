@@ -100,10 +100,7 @@ def metadata_of(event: Brief, sport: Sport) -> dict[str, str | int | float | Non
 
 
 def _side_score(score: FootballScore, name: str) -> SideScore:
-    """Returns goals from `display`, which excludes a shoot-out's goals; `current` includes them.
-
-    Without both, the periods are added up: a live match may have `period1` only.
-    """
+    """Returns goals by `display`, `current` (with a shoot-out's goals) or the periods, which may be all there is."""
     periods = [goals for goals in (score.period1, score.period2, score.extra1, score.extra2) if goals is not None]
     goals = score.display
     if goals is None and score.current is not None:

@@ -36,10 +36,7 @@ Pair = tuple[int, int]
 
 
 def events_of(incidents: Sequence[Incident]) -> tuple[Event, ...]:
-    """Returns one event for each incident, newest first, without duplicates.
-
-    Goals and cards are numbered separately, so an id may be another incident's too.
-    """
+    """Returns an event for each incident, newest first, once; goals and cards may have the same id."""
     counts: Counter[tuple[str, bool | None]] = Counter()
     numbers: list[int] = []
     for incident in reversed(incidents):

@@ -59,10 +59,7 @@ def _request(base_url: str, sport: Sport, name: str, path: str) -> Request:
 
 
 def matches_of(reading: Reading, base_url: str, sport: Sport) -> list[DiscoveredMatch]:
-    """Returns the matches of both lists, each once; raises LayoutChanged where neither is present.
-
-    One that is missing is no error: its address has moved before.
-    """
+    """Returns the matches of both lists; raises LayoutChanged if both are missing, as one is when its address moves."""
     lists = [one for name in ("live_list", "scheduled") if (one := site.usable(reading.document(name))) is not None]
     if not lists:
         page = reading.document("page")
