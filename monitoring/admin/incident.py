@@ -15,10 +15,10 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 
-from monitoring.admin.incident_entries import Kind, Scope, audit_of_source, entries
+from monitoring.admin.incident_entries import MAX_READS, Kind, Scope, audit_of_source, entries
 from monitoring.alerts.alert_keys import kind_of
 from monitoring.models import Alert
-from scraping.models import ErrorGroup, Match, MatchRef, ScrapeError, Source
+from scraping.models import ErrorGroup, Match, MatchRef, ScrapeError, ScrapeTask, Source
 from victoryline.lib.shown import ago, duration
 
 WINDOWS = {"1h": timedelta(hours=1), "6h": timedelta(hours=6), "24h": timedelta(hours=24)}
@@ -39,16 +39,19 @@ def _match(name: str, since: datetime) -> Subject:
     pk = _id(name)
     refs = MatchRef.objects.select_related("source").defer("payload", "source__metadata")
     match = get_object_or_404(Match.objects.defer("payload", "provenance"), pk=pk)
-    keys = [ref.key for ref in refs.filter(match=match)]
+    of_match = list(refs.filter(match=match))
+    keys = [ref.key for ref in of_match]
+    # By reference, because the index is: of all references at once they would have to be sorted.
+    newest = [ScrapeTask.objects.filter(ref=ref).order_by("-pk").values_list("pk", flat=True) for ref in of_match]
+    tasks = Q(pk__in=[task for rows in newest for task in rows[:MAX_READS]])
     age = match.age_seconds(timezone.now())
     read = "never read" if age is None else f"read {duration(age)} ago"
     state = f"{', '.join(keys)}: {match.status}, {match.lifecycle.lower()}, scraper {match.scraper_status}, {read}."
     breakers = Q(target__in=[f"{key}_scraper" for key in keys])
-    of_match = Q(ref__match=pk)
     return Subject(
         str(match),
         state,
-        Scope(Q(match=pk), of_match, Q(match=pk) | breakers, Q(detail__match_id=pk), of_match, since=since),
+        Scope(Q(match=pk), tasks, Q(match=pk) | breakers, Q(detail__match_id=pk), tasks, since=since),
         (
             ("match", reverse("admin:scraping_match_change", args=[pk])),
             ("tasks", f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={pk}"),
