@@ -226,7 +226,7 @@ class TestWithoutDatabase:
     @pytest.mark.requirement("EC-2")
     def test_metrics_report_it_and_keep_those_of_the_process(self, client: Client) -> None:
         assert "victoryline_database_up 1\n" in client.get("/metrics").content.decode()
-        exposition.published.forget()
+        exposition.whole.forget()
         with connection.execute_wrapper(no_database):
             answer = client.get("/metrics")
         assert answer.status_code == 200
