@@ -79,7 +79,6 @@ def forget(prefix: str = "", **_: object) -> None:
 
 @receiver(consumer_changed)
 def forget_all_of(prefixes: Iterable[str] = (), **_: object) -> None:
-    """Evicts all keys of a consumer whose tier or access has changed."""
     with _lock:
         for prefix in prefixes:
             _cache.pop(prefix, None)

@@ -133,7 +133,6 @@ def state_of(key: ApiKey, now: datetime) -> KeyState:
 
 
 def usable(consumer: Consumer, now: datetime, *, without: Iterable[ApiKey] = ()) -> int:
-    """Returns the number of keys that the consumer can use now, `without` some of them."""
     others = consumer.keys.select_related("consumer").exclude(pk__in=[key.pk for key in without])
     return sum(key.is_usable(now) for key in others)
 

@@ -93,7 +93,6 @@ class Limiter:
         return self.check(Check(bucket, per_minute))[0]
 
     def check(self, *checks: Check) -> list[Decision]:
-        """Returns a decision for each bucket; all of them cost one round trip."""
         if self._redis is not None and self._availability is not None:
             if not self._availability.is_away():
                 try:

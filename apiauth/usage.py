@@ -39,12 +39,10 @@ def last_days(now: datetime, *, consumer: int | None = None) -> dict[date, Usage
 
 
 def routes(since: datetime, until: datetime, *, consumer: int | None = None) -> dict[str, UsageHour]:
-    """Returns sums by route name, the most requested first."""
     return _grouped(_rows(since, until, consumer), "route")
 
 
 def consumers(since: datetime, until: datetime) -> dict[str, UsageHour]:
-    """Returns sums by consumer name, the busiest first."""
     return _grouped(_rows(since, until, None), "consumer__name")
 
 

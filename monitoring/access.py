@@ -13,7 +13,6 @@ from victoryline.lib.availability import DATABASE_AWAY
 from victoryline.lib.http.error_pages import answer
 from victoryline.lib.http.open_limits import address_of
 
-GROUPS = ("live", "upcoming", "finished")
 METRICS_CHALLENGE = 'Bearer realm="metrics"'
 
 
@@ -37,12 +36,7 @@ def without_matches(document: bytes) -> bytes:
     return orjson.dumps(status)
 
 
-def count_groups(matches: list[dict[str, Any]]) -> dict[str, int]:
-    return {group: sum(match["group"] == group for match in matches) for group in GROUPS}
-
-
 def may_read_metrics(address: str, authorization: str) -> bool:
-    """Returns whether it is an address of METRICS_ALLOWED_NETWORKS, or has the bearer token METRICS_TOKEN."""
     config = settings.CONFIG
     offered = authorization.encode()
     if config.metrics_token and hmac.compare_digest(offered, f"Bearer {config.metrics_token}".encode()):

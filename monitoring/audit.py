@@ -130,10 +130,7 @@ def record(
     duration_seconds: float = 0.0,
     now: datetime,
 ) -> AuditEntry:
-    """Writes an entry. Without an `outcome`, recovery actions are open and other actions are successes.
-
-    `before` is read from the database if it is not given: the state of the match, or of the system.
-    """
+    """Writes an entry: open for a recovery without `outcome`; `before` is by default the state of match or system."""
     rule = outcome_rule(action_type, match_id)
     if outcome is None:
         outcome = AuditOutcome.SUCCESS if rule is OutcomeRule.IMMEDIATE else AuditOutcome.PENDING

@@ -22,9 +22,7 @@ from scraping.models import (
     MatchLifecycle,
     MatchRef,
     ScrapeError,
-    ScrapeTask,
     Source,
-    TaskState,
     Worker,
 )
 from scraping.models.match import MatchQuerySet
@@ -110,11 +108,6 @@ def scraper_errors() -> QuerySet[ScrapeError]:
     return ScrapeError.objects.filter(scraper_id__isnull=False).filter(
         Q(task__isnull=True) | Q(task__job__isnull=True) | Q(task__job__kind=JobKind.WATCH)
     )
-
-
-def last_success_at() -> datetime | None:
-    newest = ScrapeTask.objects.filter(state=TaskState.SUCCESS).order_by("-finished_at")
-    return newest.values_list("finished_at", flat=True).first()
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -292,7 +292,6 @@ class DiscoveredMatch(Frozen):
 
 
 def score_of(innings: Sequence[Innings], *, with_super_overs: bool = False) -> Score:
-    """Returns the score of each side's latest innings."""
     latest = {
         one.team: SideScore(runs=one.runs, wickets=one.wickets, overs=one.overs)
         for one in innings

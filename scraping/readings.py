@@ -63,7 +63,6 @@ class Site:
 
 
 def split_host(entry: str) -> tuple[str, int | None]:
-    """Splits a listed host into name and port; the port is None for the default one."""
     if entry.count(":") > 1 and not entry.startswith("["):  # an IPv6 address
         return entry.lower(), None
     parts = urlsplit(f"//{entry}")
@@ -89,7 +88,6 @@ class Endpoint:
     content_types: tuple[str, ...] = ()  # empty: every kind of JSON
 
     def accepts(self, content_type: str) -> bool:
-        """Returns whether the endpoint answers with this content type."""
         if self.content_types:
             return content_type in self.content_types
         return content_type in JSON_TYPES or content_type.endswith("+json")
@@ -237,8 +235,6 @@ def evidence_from(reading: Reading) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """A session as log lines show it: its proxy by a hash."""
-
     session_id: str
     proxy_pool: str = ""  # "gateway" or "list"; empty: no proxy
     geo: str = ""
@@ -280,7 +276,6 @@ class AttemptFacts:
     requests: list[RequestFacts] = field(default_factory=list)
 
     def add(self, reading: Reading) -> None:
-        """Adds what one reading has cost; an attempt may make several."""
         self.mode = reading.mode.value
         self.bytes_in += reading.bytes_in
         self.requests_made += reading.requests_made
@@ -293,7 +288,6 @@ attempt_facts: ContextVar[AttemptFacts | None] = ContextVar("attempt_facts", def
 
 
 def note_source(key: str) -> None:
-    """Records the source that the current attempt reads, for its metrics."""
     if (facts := attempt_facts.get()) is not None:
         facts.source = key
 

@@ -12,7 +12,6 @@ from django.conf import settings
 from django.db.models import Count
 
 from monitoring import audit, objectives
-from monitoring.access import count_groups
 from monitoring.health.evaluation import Evaluation
 from monitoring.health.match_cards import card
 from monitoring.health.scrapers import WatchedScraper, health_of
@@ -194,7 +193,8 @@ def _config_in_effect() -> dict[str, float]:
 
 def _matches(evaluation: Evaluation) -> dict[str, Any]:
     cards = [card(match, evaluation.now) for match in evaluation.matches]
-    return {"match_counts": count_groups(cards), "matches": cards}
+    counts = {group: sum(one["group"] == group for one in cards) for group in ("live", "upcoming", "finished")}
+    return {"match_counts": counts, "matches": cards}
 
 
 def _iso(moment: datetime | None) -> str | None:

@@ -280,11 +280,11 @@ class Evaluation:
 
     @cached_property
     def last_success_at(self) -> datetime | None:
-        return queries.last_success_at()
+        done = ScrapeTask.objects.filter(state=TaskState.SUCCESS).order_by("-finished_at")
+        return done.values_list("finished_at", flat=True).first()
 
     @cached_property
     def failure_ratio(self) -> float:
-        """The share of failures among the tasks that ended in the last ten minutes."""
         ended = ScrapeTask.objects.filter(state__in=ENDED_STATES, finished_at__gt=self.now - FAILURE_WINDOW)
         counted = ended.aggregate(total=Count("pk"), failed=Count("pk", filter=~Q(state=TaskState.SUCCESS)))
         return float(counted["failed"] / counted["total"]) if counted["total"] else 0.0

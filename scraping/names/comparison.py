@@ -150,7 +150,6 @@ def _split(text: str) -> _Parts:
 
 @lru_cache(maxsize=4096)
 def _graded(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Returns the words of a name without its grade, and the grade."""
     if (joined := _JOINED.match(text)) and (len(joined[1]) >= SHORTEST_JOINED or not text[len(joined[1])].isalnum()):
         text = f"{joined[1]} {joined[2].replace('W', ' W')}"
     bare = plain(_DOTTED.sub(lambda found: f"{found[0].replace('.', '')} ", text.replace("'", "")))

@@ -120,7 +120,6 @@ _SAME = {_sound(word): _sound(group.split()[0]) for group in _GROUPS.split(",") 
 
 
 def join_sponsors(text: str) -> str:
-    """Returns the text with each sponsor of two words as one."""
     return _SPONSORS_OF_TWO_WORDS.sub("redbull", text)
 
 

@@ -106,10 +106,7 @@ def activity_of(history: PollHistory, pace: Pace) -> Activity:
 
 
 def _upcoming(history: PollHistory, now: datetime) -> Interval:
-    """A quarter of the time left, so that a moved start is noticed early and the real one at once.
-
-    A source may announce the beginning late; one that has not announced it for hours is polled less often.
-    """
+    """A quarter of the time left, so that a moved start is noticed; less often if the start is late by hours."""
     if history.is_postponed:
         return Interval(UPCOMING_LONGEST_SECONDS, "it is postponed")
     if history.start_time is None:

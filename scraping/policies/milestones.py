@@ -109,7 +109,6 @@ def _is_lost(innings: Sequence[State]) -> bool:
 
 
 def _totals(innings: Sequence[State]) -> tuple[int, int]:
-    """Returns the runs of the side that bats last, and of the other one."""
     side = innings[-1].get("team")
     own = sum(int(one["runs"]) for one in innings if one.get("team") == side)
     return own, sum(int(one["runs"]) for one in innings) - own

@@ -36,7 +36,6 @@ def reading_problem(adapter: Adapter, read_way: str, selectors: object) -> str:
 
 
 def adapter_for(key: str) -> Adapter:
-    """Returns the adapter of a source; the KeyError names those that exist."""
     try:
         return ADAPTERS[key]
     except KeyError:

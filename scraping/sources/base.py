@@ -118,7 +118,6 @@ class Adapter:
         raise NotImplementedError
 
     def list_plan(self, base_url: str) -> ListPlan:
-        """Returns the page and the requests that list the source's matches."""
         raise NotImplementedError
 
     def parse_list(self, reading: Reading, base_url: str) -> list[DiscoveredMatch]:

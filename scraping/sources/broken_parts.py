@@ -42,10 +42,7 @@ class NeededPartError(Exception):
 def read_without(
     validate: Callable[[Any], T], data: Any, error: ValidationError, *, needed: Collection[str], path: str = ""
 ) -> T:
-    """Returns the valid rest of a response and notes what is left out; raises NeededPartError.
-
-    `error`: of the whole response, which is not changed. `path`: the place of `data` in the response.
-    """
+    """Returns the valid rest of a response (`data`, at `path`) and notes what is left out; raises NeededPartError."""
     first = invalid = _invalid_in(data, error)
     removed: set[Place] = set()  # without the numbers of rows, which change with the rows that are removed
     found: Counter[Invalid] = Counter()

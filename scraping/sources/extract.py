@@ -28,7 +28,6 @@ SCRIPT = Path(__file__).with_suffix(".js").read_text()
 
 @lru_cache(maxsize=64)
 def plan_of(layout: Layout) -> dict[str, Any]:
-    """Returns the parsed selectors by field and by cell: the script's argument."""
     queries = {name: [asdict(query_of(one)) for one in selectors] for name, selectors in layout.named().items()}
     return {
         "fields": {one.name: queries[one.name] for one in layout.fields},
@@ -43,7 +42,6 @@ def plan_of(layout: Layout) -> dict[str, Any]:
 
 
 def from_html(html: str, layout: Layout) -> dict[str, Any]:
-    """Returns the same values as the script, from a page's text."""
     root, plan = markup.tree_of(html).root, plan_of(layout)
     return {
         "fields": {

@@ -45,7 +45,6 @@ class Layout:
     own: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a source's own selectors by name, in place of those above
 
     def named(self) -> dict[str, tuple[str, ...]]:
-        """Returns the selectors of every field, and of every cell as `rows.cell`."""
         found = {one.name: one.selectors for one in self.fields}
         for rows in self.rows:
             found[rows.name] = rows.selectors

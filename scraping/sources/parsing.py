@@ -67,7 +67,6 @@ def text(value: Any, limit: int = 500) -> str:
 
 
 def plain(value: Any, limit: int = 500) -> str:
-    """Returns HTML as one line of text."""
     if not isinstance(value, str):
         return text(value, limit)
     return text(_SPACE.sub(" ", unescape(_TAG.sub(" ", value))), limit)
@@ -91,7 +90,6 @@ def integer(value: Any) -> int | None:
 
 
 def moment(value: Any, *, per_second: int = 1) -> datetime | None:
-    """Returns the time of a number of seconds since 1970 (`per_second=1000`: milliseconds)."""
     count = integer(value)
     if count is None or not _EARLIEST < count / per_second < _LATEST:
         return None
@@ -270,7 +268,6 @@ def layout_changed(message: str, html: str, url: str) -> LayoutChanged:
 
 
 def next_data(html: str) -> Any:
-    """Returns the JSON in the page's <script id="__NEXT_DATA__">; None where it is missing or no JSON."""
     found = markup.content_of(html, "script", "__NEXT_DATA__")
     try:
         return orjson.loads(found) if found is not None else None

@@ -173,7 +173,6 @@ class Command(BaseCommand):
         )
 
     def _show_key(self, issued: IssuedKey) -> None:
-        """Prints the key on the first line, for scripts, and what to do with it."""
         key, config = issued.key, settings.CONFIG
         expiry = f"; expires {as_utc_iso(key.expires_at)}" if key.expires_at else ""
         site = config.public_url.rstrip("/") or f"http://{config.host}:{config.port}"

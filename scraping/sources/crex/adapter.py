@@ -107,10 +107,7 @@ class CrexAdapter(Adapter):
         return ball_feed.events_of(items)
 
     def needed_page(self, reading: Reading) -> str:
-        """Returns the tab of the match's details where play has begun and the page lacks the toss.
-
-        A page from before the toss cannot have it, and the live page loses it in the second innings; the tab keeps it.
-        """
+        """Returns the details tab, which keeps the toss, where play has begun and the page lacks it."""
         try:
             details = details_of(reading)
             document = reading.document("live")

@@ -28,7 +28,6 @@ Numbered = list[tuple[int, BallItem]]  # deliveries with their running numbers
 
 
 def items_of(reading: Reading) -> list[FeedItem] | None:
-    """Returns the items of the feed response, else of the copy in the page of the same visit."""
     parse = partial(items_in, match_key=reading.ref.source_event_id)
     return site.first_parsed(reading.document("feed"), reading.document("page"), site.FEED, parse)
 
@@ -158,7 +157,6 @@ def last_event_of(events: Sequence[Event], ball: str) -> LastEvent | None:
 
 
 def oldest_id(items: Sequence[FeedItem]) -> Any:
-    """Returns the oldest document id as the feed has it, number or text."""
     return min(items, key=lambda item: _order(item.id)).id
 
 

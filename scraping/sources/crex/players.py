@@ -72,10 +72,7 @@ def lineups(reading: Reading, details: MatchDetails) -> tuple[Lineup, ...]:
 
 
 def figures(reading: Reading, details: MatchDetails) -> tuple[PlayerFigure, ...]:
-    """Returns each player's figures by innings; those that cannot be read are left out.
-
-    Raises PayloadRejected for the scorecard of another match, SchemaBreak where no figures can be read.
-    """
+    """Returns the readable figures; raises PayloadRejected for another match's, SchemaBreak where there are none."""
     response = _response(reading, SCORECARD, site.SCORECARD)
     card = scorecard_innings(response)
     if not card:

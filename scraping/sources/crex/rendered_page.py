@@ -71,7 +71,6 @@ def state_of_page(page: Document, reading: Reading) -> MatchState:
 
 
 def _headers(root: Selector) -> list[tuple[str, Total | None]]:
-    """Returns name and total of both sides by the first selector that finds two names; empty without."""
     for selector in HEADERS:
         sides = [(name, _total(node)) for node in root.css(selector)[:MAX_HEADERS] if (name := _first(node, NAMES))]
         if len(sides) >= 2:

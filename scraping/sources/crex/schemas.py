@@ -252,10 +252,7 @@ class MatchMeta(Response):
 
 
 def scorecard_innings(response: Any) -> dict[int, ScorecardInnings]:
-    """Returns the innings of a getSC4 response by number; one that cannot be read leaves the others their numbers.
-
-    Raises SchemaBreak where none can be read; no response has no innings.
-    """
+    """Returns the readable innings by number, whatever is wrong with others; raises SchemaBreak where none is."""
     listed = response.get("innings") if isinstance(response, dict) else response
     innings = {
         number: one

@@ -41,7 +41,6 @@ def match_key(url: str) -> str:
 
 
 def match_page(url: str) -> str:
-    """Returns the address of a match's page without the name of a tab, query and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc, _TABS.sub(r"\1", parts.path), "", ""))
 
@@ -94,10 +93,7 @@ def embedded_response(state: Mapping[str, Any] | None, names: tuple[str, ...]) -
 def first_parsed(
     document: Document | None, page: Document | None, names: tuple[str, ...], parse: Callable[[Any], Parsed | None]
 ) -> Parsed | None:
-    """Parses the response, else its copy in the page; None where neither is usable.
-
-    Raises the first SchemaBreak where neither has the expected shape. A response that is no JSON counts as missing.
-    """
+    """Parses the response, else its copy in the page; None without both; if both are broken, raises for the first."""
     broken: SchemaBreak | None = None
     for is_copy in (False, True):
         try:

@@ -23,8 +23,6 @@ _STEP = 4  # pages a step backwards: a Test has a hundred
 
 
 class EspnAdapter(Adapter):
-    """ESPN's cricket, as site.api.espn.com was in 2026."""
-
     key = "espn"
     sport = Sport.CRICKET
     payload_schema = SUMMARY

@@ -47,7 +47,6 @@ def page_of(data: Any, url: str) -> Plays | None:
 
 
 def are_all(pages: Sequence[Plays]) -> bool:
-    """Returns whether these pages are the whole list, from the first ball of the match."""
     if not pages or is_broken("items") or any(play.period > 1 for play in pages[0].items[:1]):
         return False
     numbers, listed = {page.page_index for page in pages}, sum(page.listed for page in pages)

@@ -35,7 +35,6 @@ def plan(url: str) -> ListPlan:
 
 
 def cricket_list_url(base_url: str, day: date | None = None) -> str:
-    """Returns the list of a day's cricket by series, the only list that names all series."""
     dates = f"?dates={day:%Y%m%d}" if day else ""
     return f"{base_url.rstrip('/')}{SPORTS}/cricket/scorepanel{dates}"
 
@@ -70,13 +69,11 @@ def soccer_match_url(base_url: str, league: str, event: str, start: datetime) ->
 
 
 def soccer_summary_url(url: str, base_url: str, event: str) -> str:
-    """Returns the address of the match's summary, in the league that its own address names."""
     found = re.search(rf"{SPORTS}/soccer/([a-z][\w.-]{{1,60}})/", url, re.ASCII)
     return f"{base_url.rstrip('/')}{SPORTS}/soccer/{found[1] if found else SERIE_A}/summary?event={event}"
 
 
 def soccer_request_url(url: str, base_url: str) -> str:
-    """Returns the known address of a match at the source's present host."""
     parts = urlsplit(url)
     path = parts.path[parts.path.find(SPORTS) :] if SPORTS in parts.path else parts.path
     query = f"?{parts.query}" if parts.query else ""
@@ -93,7 +90,6 @@ def ref_of(event: str, url: str) -> RefInfo | None:
 
 
 def body_of(reading: Reading, name: str) -> tuple[Any, str]:
-    """Returns the JSON of a response, else of the page that shows it, and its address."""
     document = reading.document(name)
     if document is not None and document.status < 400:
         return _accepted(parsing.json_body(document), document.url), document.url

@@ -84,7 +84,6 @@ class EspnSoccerAdapter(Adapter):
         return _listed_matches(reading, base_url, day)
 
     def ref_at(self, url: str, base_url: str) -> RefInfo | None:
-        """Reads the match id after # in the address of a day's list, or from the address of a summary."""
         base, parts = base_url.rstrip("/"), urlsplit(url)
         path = _PATH.fullmatch(parts.path.removeprefix(urlsplit(base).path))
         if path is None:
@@ -125,7 +124,6 @@ def _event_of(row: Any, url: str) -> SoccerEvent:
 
 
 def _board_of(response: Mapping[str, Any], url: str) -> tuple[list[Any], SoccerLeague | None]:
-    """Returns the rows of a scoreboard, which are validated one by one, and its league."""
     events = validated(list[Any], response.get("events"), schema=SOCCER, url=url, path="events")
     leagues = parsing.rows(response.get("leagues"))
     return events, validated(SoccerLeague, leagues[0], schema=SOCCER, url=url, path="leagues[]") if leagues else None

@@ -114,10 +114,7 @@ def innings_of(competition: schemas.Competition) -> tuple[Innings, ...]:
 
 
 def _refuse_lost_innings(competition: schemas.Competition, found: Collection[int]) -> None:
-    """Raises SchemaBreak where a linescore that cannot be read is that of an innings that was batted.
-
-    The other side's linescore of such an innings has overs, and the side's own score has a part for it.
-    """
+    """Raises SchemaBreak where an innings was batted, by other figures, and its own linescore cannot be read."""
     if not is_broken("linescores"):
         return
     sides = [(parsing.plain(one.score).partition("(")[0], one.linescores or ()) for one in competition.competitors]

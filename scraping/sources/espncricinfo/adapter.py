@@ -87,7 +87,6 @@ class EspncricinfoAdapter(Adapter):
         return ListPlan(url="", endpoints=(), requests=(site.page_request(url),))
 
     def ref_at(self, url: str, base_url: str) -> RefInfo | None:
-        """Returns the match of any of its tabs, with the address of the live one."""
         path = urlsplit(url).path.removeprefix(urlsplit(base_url.rstrip("/")).path)
         found = site.MATCH_PATH.fullmatch(path)
         return RefInfo(found["id"], site.tab_url(url, site.LIVE)) if found else None
@@ -113,7 +112,6 @@ def _listed_match(row: Any, base_url: str) -> DiscoveredMatch:
 
 
 def _oldest_innings(payload: Payload) -> int:
-    """Returns the innings to request next; 0 where the page has everything."""
     counted = [event for event in payload.events if event.ordinal is not None]
     if not counted:
         return len(payload.state.innings)

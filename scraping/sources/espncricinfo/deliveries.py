@@ -45,7 +45,6 @@ class Delivery:
 
 
 def deliveries(played: PlayedInnings, commentary: Commentary) -> list[Delivery]:
-    """Returns every ball of the page once, oldest first, preferably with its commentary."""
     found: dict[int, Delivery] = {}
     for number, inning in played.by_number.items():
         for over in inning.over_list or ():

@@ -144,7 +144,6 @@ def _innings(match: schemas.Match, played: PlayedInnings) -> tuple[Innings, ...]
 
 
 def _totals(match: schemas.Match) -> dict[str, SideScore]:
-    """Returns each side's latest innings from the header."""
     found: dict[str, SideScore] = {}
     for name, side in zip(SIDES, match.teams, strict=True):
         total = _TOTAL.match(parsing.text(side.score, 60).rpartition("&")[2].strip())
@@ -182,7 +181,6 @@ def _toss(match: schemas.Match) -> Toss | None:
 
 
 def status_and_phase(match: Brief, *, has_play: bool) -> tuple[Status, Phase, str]:
-    """Returns status, phase, and the sentence that states the result."""
     status = _STATES.get(match.state.upper())
     if status is None:
         note_unrecognized("match.state", match.state)

@@ -25,8 +25,6 @@ Number = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class TeamReference(Response):
-    """One of the match's two teams, where it is enough to know which."""
-
     id: Number | None = None
     object_id: Number | None = Field(default=None, alias="objectId")
 

@@ -128,7 +128,6 @@ class ScoreboardAdapter(Adapter):
         return payload.model_copy(update={"integrity": integrity})
 
     def older_events(self, reading: Reading, request: Request) -> Request | None:
-        """Follows the link under the list to the same page with older balls."""
         link = _extracted(reading, MATCH).text("older", 300)
         url = parsing.joined(request.url, link)
         return Request("page", url) if link and url and url != request.url else None

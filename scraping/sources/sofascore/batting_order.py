@@ -28,7 +28,6 @@ Waiting = Mapping[Side, list[Inning]]  # the innings of each side that have no p
 
 
 def side_of(event: CricketEvent, team_id: int | None) -> Side | None:
-    """Returns the side of a team id; None where it is no team of this match."""
     if team_id is None:
         return None
     sides: dict[int | None, Side] = {event.homeTeam.id: "team_a", event.awayTeam.id: "team_b"}
@@ -70,12 +69,10 @@ def innings_of(
 
 
 def _own(score: CricketScore) -> list[Inning]:
-    """Returns the side's innings, first to last: inning1, inning2."""
     return [inning for _, inning in sorted(score.innings.items(), key=lambda item: (len(item[0]), item[0]))]
 
 
 def _first(event: CricketEvent, waiting: Waiting) -> Side | None:
-    """Returns the side that is inferred to have batted first."""
     only_one = next((side for side in waiting if not waiting[OTHER_SIDE[side]]), None)
     return only_one or _by_toss(event) or _by_chase(waiting) or _by_margin(event, waiting) or _by_end(event, waiting)
 

@@ -189,5 +189,4 @@ def are_complete(incidents: Sequence[Incident], event: FootballEvent, goals: Pai
 
 
 def _ended(incidents: Sequence[Incident]) -> dict[str, Pair | None]:
-    """Returns the periods that are over, with the score at their end."""
     return {parsing.text(row.text, 20): _score(row) for row in incidents if row.incidentType == "period"}

@@ -142,6 +142,5 @@ def tournament_requests(readings: Sequence[Reading], base_url: str, day: date, s
 
 
 def tournament_matches(reading: Reading, base_url: str, sport: Sport) -> list[DiscoveredMatch]:
-    """Returns the matches of the tournament lists in a reading, each once."""
     lists = [one for name, one in reading.documents.items() if name.startswith(TOURNAMENT_LIST) and one.status < 400]
     return listed_matches(lists, base_url, sport)
