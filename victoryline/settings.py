@@ -290,6 +290,7 @@ SCHEDULER_STEPS: list[tuple[str, float]] = [
     ("monitoring.watchdogs.workers.watch_queue", 5.0),
     ("monitoring.watchdogs.sources.watch_blocks", 15.0),
     ("monitoring.watchdogs.workers.watch_spool", 5.0),
+    ("monitoring.watchdogs.workers.watch_redis", 5.0),
     ("monitoring.health.log.log_health", 15.0),
     ("monitoring.recovery_outcomes.evaluate_recoveries", 5.0),
     ("monitoring.health.grade_changes.update_grade", 15.0),

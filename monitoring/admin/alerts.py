@@ -17,10 +17,12 @@ from monitoring.alerts.alert_keys import kind_of
 from monitoring.alerts.registry import acknowledge, mute, unmute
 from monitoring.models import Alert, Channel, Severity
 from monitoring.queries import live_matches, open_alerts
+from scraping.models import Breaker
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, HistoryAdmin, LimitedForm, column, presence_filter, span
 from victoryline.lib.operator_actions import OperatorAction, OperatorActionsMixin, for_each
 
 SEVERITY_COLOURS = {Severity.CRITICAL.value: BAD, Severity.WARNING.value: CAREFUL}
+OF_SOURCES = (alert_keys.BLOCKED, alert_keys.CHALLENGE, alert_keys.ROBOTS)
 
 
 def _page_of(alert: Alert) -> str:
@@ -35,6 +37,9 @@ def _links(rows: Iterable[tuple[str, str]]) -> SafeString:
 def cause_url(alert: Alert) -> str:
     """Returns the admin page that shows the cause of an alert; its own page if there is none."""
     kind, match_id, task_id = kind_of(alert.key), alert.detail.get("match_id"), alert.detail.get("task_id")
+    if kind == alert_keys.BREAKER:
+        found = Breaker.objects.filter(name=alert.key.removeprefix(kind)).values_list("pk", flat=True).first()
+        return reverse("admin:scraping_breaker_change", args=[found]) if found else _page_of(alert)
     if match_id and kind == alert_keys.DEAD:
         return f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={match_id}&state__exact=DEAD"
     if match_id and kind in (alert_keys.ERROR_RATE, alert_keys.LAYOUT):
@@ -45,11 +50,12 @@ def cause_url(alert: Alert) -> str:
         return reverse("admin:scraping_scrapetask_change", args=[task_id])
     if kind == alert_keys.CHANGED:
         return f"{reverse('admin:scraping_scrapeerror_changelist')}?error_class__exact=drift"
+    if kind in OF_SOURCES:
+        return alert_keys.incident_path(alert)
     table = {
         alert_keys.TRAFFIC: "scraping_sourceday",
         alert_keys.DRIFT: "scraping_fieldfill",
         alert_keys.SPARSE: "scraping_fieldfill",
-        alert_keys.NO_WORKER: "scraping_worker",
         alert_keys.MEMORY: "scraping_worker",
         alert_keys.QUEUE: "scraping_worker",
         alert_keys.GRADE: "monitoring_gradechange",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.db.models import F
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -18,13 +19,25 @@ from monitoring.health.evaluation import Evaluation
 from monitoring.health.status_rules import SystemStatus
 from monitoring.models import AuditEntry, AuditOutcome
 from monitoring.queries import matches_to_watch
-from scraping.models import Breaker, Match, ScrapeTask, TaskState, Worker, match_keys
+from scraping.matches.conflicts import LASTING
+from scraping.models import (
+    Breaker,
+    Conflict,
+    Match,
+    PairingReview,
+    PairingState,
+    ScrapeTask,
+    TaskState,
+    Worker,
+    match_keys,
+)
 from victoryline.lib.admin import BAD, CAREFUL, GOOD, bounded_count, megabytes
 from victoryline.lib.shown import ago, duration
 
 STALEST = 8
 MAX_ALERTS = 6
 MAX_BREAKERS = 8
+MAX_PAIRS = 1000
 MAX_UNRECOVERED = 6
 STATUS_COLOURS = {SystemStatus.HEALTHY: GOOD, SystemStatus.DEGRADED: CAREFUL, SystemStatus.DOWN: BAD}
 
@@ -115,6 +128,11 @@ def _figures(evaluation: Evaluation) -> list[dict[str, Any]]:
         bounded_count(ScrapeTask.objects.filter(state=state)) for state in (TaskState.FAILED, TaskState.DEAD)
     )
     paused = Match.objects.paused().count()
+    undecided = PairingReview.objects.filter(state=PairingState.OPEN).order_by("-pk")
+    pairs = list(undecided.values_list("pk", flat=True)[:MAX_PAIRS])
+    review = reverse("admin:scraping_pairingreview_change", args=[pairs[0]]) if pairs else ""
+    disputed = Conflict.objects.filter(match__in=Match.objects.live(), resolved_at=None)
+    conflicts = disputed.filter(last_seen_at__gte=F("first_seen_at") + LASTING).count()  # not the delay of a source
     figures = (
         ("Live matches", fresh.count, f"{matches}?status__exact=live", False),
         ("Median age", f"{fresh.median:.1f} s", matches, False),
@@ -123,6 +141,8 @@ def _figures(evaluation: Evaluation) -> list[dict[str, Any]]:
         ("Errors a minute", evaluation.errors.last_minute, reverse("admin:scraping_scrapeerror_changelist"), False),
         ("Failed", failed, f"{tasks}?state__exact=FAILED", failed != "0"),
         ("Dead letters", dead, f"{tasks}?state__exact=DEAD", dead != "0"),
+        ("Pairs to decide", len(pairs), review or reverse("admin:scraping_pairingreview_changelist"), bool(review)),
+        ("Conflicts", conflicts, f"{reverse('admin:scraping_conflict_changelist')}?state=open", conflicts > 0),
         ("Paused matches", paused, f"{matches}?lifecycle__exact=PAUSED", paused > 0),
     )
     return [dict(zip(("name", "value", "url", "is_trouble"), figure, strict=True)) for figure in figures]

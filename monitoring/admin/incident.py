@@ -19,6 +19,7 @@ from monitoring.admin.incident_entries import MAX_READS, Kind, Scope, audit_of_s
 from monitoring.alerts.alert_keys import kind_of
 from monitoring.models import Alert
 from scraping.models import ErrorGroup, Match, MatchRef, ScrapeError, ScrapeTask, Source
+from victoryline.lib.operator_actions import find_table
 from victoryline.lib.shown import ago, duration
 
 WINDOWS = {"1h": timedelta(hours=1), "6h": timedelta(hours=6), "24h": timedelta(hours=24)}
@@ -33,6 +34,7 @@ class Subject:
     state: str  # in a sentence: how it is now
     scope: Scope
     pages: tuple[tuple[str, str], ...]  # text and address
+    rows: tuple[tuple[str, int], ...]  # table and key of the rows that operators act on
 
 
 def _match(name: str, since: datetime) -> Subject:
@@ -57,6 +59,7 @@ def _match(name: str, since: datetime) -> Subject:
             ("tasks", f"{reverse('admin:scraping_scrapetask_changelist')}?ref__match__id__exact={pk}"),
             ("errors", f"{reverse('admin:scraping_scrapeerror_changelist')}?match__id__exact={pk}"),
         ),
+        (("scraping.match", pk),),
     )
 
 
@@ -83,6 +86,7 @@ def _source(key: str, since: datetime) -> Subject:
             ("error groups", f"{reverse('admin:scraping_errorgroup_changelist')}?source__id__exact={pk}"),
             ("scrapers", f"{reverse('admin:scraping_scraper_changelist')}?ref__source__id__exact={pk}"),
         ),
+        (("scraping.source", pk),),
     )
 
 
@@ -108,6 +112,7 @@ def _group(name: str, since: datetime) -> Subject:
             ("error group", reverse("admin:scraping_errorgroup_change", args=[pk])),
             ("dead letters", f"{table}?errors__group__id__exact={pk}&state__exact=DEAD"),
         ),
+        (("scraping.errorgroup", pk),),
     )
 
 
@@ -138,6 +143,7 @@ def incident(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         **admin.site.each_context(request),
         "title": f"What happened: {subject.title}",
         "subject": subject,
+        "actions_detail": [one for table, pk in subject.rows for one in find_table(table).buttons(request, str(pk))],
         "alerts": [(alert, kind_of(alert.key), ago(alert.opened_at, now)) for alert in opened[:MAX_ALERTS]],
         "entries": shown,
         "is_cut": is_cut or len(shown) == MAX_SHOWN,

@@ -151,6 +151,11 @@ QUEUE = AlertKind(
     "Tasks wait in the database; nothing is lost, data only grows older.",
     "Start another worker, or watch fewer matches; check whether the workers answer (Health, Workers).",
 )
+REDIS = AlertKind(
+    "redis",
+    "Workers take their tasks from the database, and each web process limits requests by itself; nothing is lost.",
+    "Start Redis, or check its memory and its network. Everything uses it again within a second.",
+)
 SPOOL = AlertKind(
     "spool",
     "Readings of the outage were kept on disk and are written now, in order and once.",

@@ -243,13 +243,15 @@ class Evaluation:
 
     @property
     def cause_id(self) -> int | None:
-        """The match that the trouble is about: one that is too old, that a rule or an alert names, or the stalest."""
+        """The match that the trouble is about: one that is too old, or that a rule or an alert names; else the stalest.
+
+        None if the trouble is that of a source, a worker or a machine.
+        """
         stalest = self.freshness.stalest
         is_trouble_elsewhere = self.trouble != grading.NO_TROUBLE
         if is_trouble_elsewhere and (stalest is None or stalest.age_seconds < grading.DEGRADED_FROM_SECONDS):
             named = [*self._named_ids, *(alert.detail.get("match_id") for alert in self.alerts)]
-            if known := [pk for pk in named if isinstance(pk, int)]:
-                return known[0]
+            return next((pk for pk in named if isinstance(pk, int)), None)
         return stalest.match_id if stalest else None
 
     @cached_property

@@ -10,6 +10,7 @@ from monitoring.alerts.registry import Report, close_alert, raise_alert, set_ale
 from monitoring.models import AuditEntry, Severity
 from monitoring.queries import matches_to_watch, workers_at_work
 from scraping.models import ScrapeTask, TaskState
+from victoryline.lib.availability import in_redis
 from victoryline.lib.units import MEGABYTE
 
 MEMORY_ALERT_SHARE = 0.8
@@ -54,6 +55,15 @@ def watch_queue(now: datetime) -> int:
     detail = {"tasks": number, "oldest_seconds": round(seconds)}
     raise_alert(alert_keys.QUEUE, Severity.WARNING, summary, detail, now)
     return number
+
+
+def watch_redis(now: datetime) -> int:
+    """Scheduler step: returns whether Redis is configured and does not answer."""
+    if not settings.CONFIG.redis_url or in_redis(lambda client: bool(client.ping()), otherwise=False):
+        close_alert(alert_keys.REDIS, now)
+        return 0
+    raise_alert(alert_keys.REDIS, Severity.WARNING, "Redis does not answer", {}, now)
+    return 1
 
 
 def watch_spool(now: datetime) -> int:

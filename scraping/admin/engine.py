@@ -66,6 +66,14 @@ def _recycle(pk: int, call: OperatorCall) -> None:
         raise OperationRefused(f"{name} is not running")
 
 
+def _last_command(worker: Worker) -> str:
+    """Describes the newest command to the worker: what was asked, why, and what came of it."""
+    command = WorkerCommand.objects.filter(worker_id=worker.worker_id).order_by("-pk").first()
+    if command is None:
+        return "-"
+    return f"{command.get_kind_display()} by {command.actor}, {command.asked_at:%H:%M:%S} UTC: {_outcome(command)}"
+
+
 @admin.register(Worker)
 class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
     list_display = (
@@ -88,6 +96,8 @@ class WorkerAdmin(OperatorActionsMixin, HistoryAdmin):
             run=for_each(_recycle),
         ),
     )
+    readonly_fields = ("last_command",)
+    last_command = column("last command", _last_command)
     is_alive = column("alive", lambda worker: worker.is_at_work(timezone.now()), boolean=True)
     memory = column("memory", lambda worker: megabytes(worker.memory_bytes), ordering="memory_bytes")
     peak_memory = column("peak", lambda worker: megabytes(worker.peak_memory_bytes), ordering="peak_memory_bytes")

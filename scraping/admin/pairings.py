@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 
 from scraping.matches import pairing, teams
 from scraping.matches.reconcile.disagreement import as_text
-from scraping.models import Conflict, Match, PairingReview, PairingState, Team, TeamAlias
+from scraping.models import Conflict, Match, PairingReview, PairingState, Source, Team, TeamAlias
 from victoryline.lib.admin import (
     CAREFUL,
     GOOD,
@@ -147,8 +147,12 @@ LONGEST_VALUE = 80
 COLUMNS = ("field", "served", "not_served", "difference")
 
 
-def _claim(value: object, source: str) -> str:
-    return f"{as_text(value)[:LONGEST_VALUE]} ({source})"
+def _claim(value: object, source: str, source_id: int | None) -> str:
+    """Returns a value with a link to its source, whose weight decides which one is served."""
+    if source_id is None:
+        return f"{as_text(value)[:LONGEST_VALUE]} ({source})"
+    url = reverse("admin:scraping_source_change", args=[source_id])
+    return format_html('{} (<a class="underline" href="{}">{}</a>)', as_text(value)[:LONGEST_VALUE], url, source)
 
 
 def _difference(conflict: Conflict) -> str:
@@ -159,8 +163,17 @@ def _difference(conflict: Conflict) -> str:
 class ComparedValues:
     """The columns that compare the served value with the other one, each with its source."""
 
-    served = column("served", lambda row: _claim(row.chosen_value, row.chosen_source), ordering="chosen_source")
-    not_served = column("not served", lambda row: _claim(row.other_value, row.other_source), ordering="other_source")
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Conflict]:
+        rows: QuerySet[Conflict] = super().get_queryset(request)  # type: ignore[misc]  # of the admin or inline beside it
+        chosen, other = (Source.objects.filter(key=OuterRef(f"{name}_source")) for name in ("chosen", "other"))
+        return rows.annotate(chosen_id=Subquery(chosen.values("pk")[:1]), other_id=Subquery(other.values("pk")[:1]))
+
+    served = column(
+        "served", lambda row: _claim(row.chosen_value, row.chosen_source, row.chosen_id), ordering="chosen_source"
+    )
+    not_served = column(
+        "not served", lambda row: _claim(row.other_value, row.other_source, row.other_id), ordering="other_source"
+    )
     difference = column("difference", _difference, ordering="difference_percent")
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from monitoring import audit
+from monitoring.admin.alerts import cause_url
 from monitoring.alerts.alert_keys import incident_path
 from monitoring.alerts.message_text import document
 from monitoring.alerts.registry import close_alert, raise_alert
 from monitoring.models import Alert, AuditEntry, AuditOutcome, Channel, Severity
-from scraping.models import ErrorGroup, Evidence, TaskState, TaskTransition
+from scraping.models import Breaker, ErrorGroup, Evidence, TaskState, TaskTransition
 from tests.admin.rows import EVIL, make_everything
 from tests.monitoring.rows import make_error, make_task, make_watched, make_worker
 
@@ -139,6 +140,40 @@ class TestAccess:
         assert client.get(url).status_code == 302
         client.force_login(User.objects.create_user("nobody", is_staff=True))
         assert client.get(url).status_code == 403
+
+
+class TestActions:
+    def test_are_those_of_the_page_of_the_subject(self, admin_client: Client) -> None:
+        match, ref, _ = make_watched()
+        actions = {"match": "scraping_match_read_now_one", "source": "scraping_source_pause_one"}
+        for kind, row in (("match", match), ("source", ref.source)):
+            found = page(admin_client, kind, match.pk if kind == "match" else ref.source.key)["html"]
+            assert reverse(f"admin:{actions[kind]}", args=[row.pk]) in str(found)
+
+    def test_are_not_offered_without_their_permission(self, client: Client) -> None:
+        match, _, _ = make_watched()
+        viewer = User.objects.create_user("viewer", is_staff=True)
+        viewer.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+        client.force_login(viewer)
+        assert "read-now" not in str(page(client, "match", match.pk)["html"]).replace("_", "-")
+
+    @pytest.mark.parametrize("key", ["blocked:crex", "challenge:crex", "robots:crex"])
+    def test_the_alert_of_a_source_leads_to_them(self, admin_client: Client, key: str) -> None:
+        make_watched()
+        raise_alert(key, Severity.CRITICAL, "trouble", {"source": "crex"}, timezone.now())
+        alert = Alert.objects.get()
+        assert cause_url(alert) == reverse("incident", args=["source", "crex"])
+
+    def test_the_alert_of_a_breaker_leads_to_the_breaker(self) -> None:
+        alert = raise_of("breaker:crex_source")
+        assert cause_url(alert) == reverse("admin:monitoring_alert_change", args=[alert.pk])
+        breaker = Breaker.objects.create(name="crex_source", last_state_change=timezone.now())
+        assert cause_url(alert) == reverse("admin:scraping_breaker_change", args=[breaker.pk])
+
+
+def raise_of(key: str) -> Alert:
+    raise_alert(key, Severity.CRITICAL, "trouble", {}, timezone.now())
+    return Alert.objects.get(key=key)
 
 
 class TestLinks:

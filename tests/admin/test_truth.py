@@ -12,7 +12,7 @@ from monitoring.models import AuditEntry
 from scraping.matches import conflicts
 from scraping.matches.reconcile.choosing import reconcile
 from scraping.matches.reconcile.states import FieldConflict, SourceView
-from scraping.models import Match, PairingReview, PairingState, TeamAlias
+from scraping.models import Match, PairingReview, PairingState, Source, TeamAlias
 from tests.factories import cricket_state, make_match, make_ref, make_source, make_unread_match
 from tests.scraping.builders import chasing, later, payload_of, read
 from tests.scraping.due_tasks import open_due_tasks
@@ -111,9 +111,10 @@ class TestTruth:
     def test_a_conflict_shows_the_served_and_the_rejected_value(self, admin_client: Client, match: Match) -> None:
         listed = admin_client.get(reverse("admin:scraping_conflict_changelist")).content.decode()
         of_match = admin_client.get(reverse("admin:scraping_match_change", args=[match.pk])).content.decode()
+        crex = reverse("admin:scraping_source_change", args=[Source.objects.get(key="crex").pk])
         for page in (listed, of_match):
-            assert "187 (crex)" in page
-            assert "150 (espn)" in page
+            assert f'187 (<a class="underline" href="{crex}">crex</a>)' in page
+            assert "150 (espn)" in page  # no source here has this key
             assert "19.8 %" in page
 
     def test_an_unconfirmed_score_is_shown(self, admin_client: Client, match: Match) -> None:

@@ -7,15 +7,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from monitoring.health.log import log_health
 from monitoring.models import Alert, AuditEntry, HealthLog
 from monitoring.watchdogs.matches import watch_error_rate, watch_staleness
-from monitoring.watchdogs.workers import watch_workers
+from monitoring.watchdogs.workers import watch_redis, watch_workers
 from scraping import signals
 from scraping.models import Breaker, BreakerState, Match, ScrapeJob, Source
 from tests.factories import NOW, make_source
 from tests.monitoring.rows import MEGABYTE, make_error, make_task, make_watched, make_worker
+from tests.servers import RedisServer, free_port
 from victoryline import retention
 from victoryline.lib.times import as_utc_iso
 
@@ -202,6 +204,21 @@ class TestWorkers:
 
     def test_raises_no_alert_without_live_matches(self) -> None:
         assert watch_workers(NOW) == 0
+
+
+def test_alerts_while_redis_does_not_answer(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def alert() -> tuple[str, bool]:
+        row = Alert.objects.get()
+        return row.key, row.closed_at is None
+
+    assert watch_redis(NOW) == 0  # none is configured
+    away = f"redis://127.0.0.1:{free_port()}/0"
+    monkeypatch.setattr(settings, "CONFIG", settings.CONFIG.model_copy(update={"redis_url": away}))
+    assert watch_redis(NOW) == 1
+    assert alert() == ("redis", True)
+    monkeypatch.setattr(settings, "CONFIG", settings.CONFIG.model_copy(update={"redis_url": redis_server.url}))
+    assert watch_redis(NOW) == 0
+    assert alert() == ("redis", False)
 
 
 @pytest.mark.requirement("DM-4")

@@ -156,6 +156,11 @@ class OperatorActionsMixin:
         hidden = {f"{one.name}_one" for one in self.operator_actions if row is not None and not one.is_offered(row)}
         return [one for one in found if one.path not in hidden]
 
+    def buttons(self, request: HttpRequest, object_id: str) -> list[Any]:
+        """Returns the actions on the page of a row, for the header of another page about it."""
+        offered = self.get_actions_detail(request, object_id)
+        return list(self._get_actions_navigation(self.actions_detail, offered, object_id))  # type: ignore[attr-defined]
+
     def apply(
         self, request: HttpRequest, action: OperatorAction, ids: Sequence[Any], values: Mapping[str, Any]
     ) -> OperationResult:
