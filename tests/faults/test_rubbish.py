@@ -59,7 +59,7 @@ def test_good_data_is_kept_and_the_next_poll_is_correct(
 ) -> None:
     bound = SILENCE_SECONDS if kind == "challenge" else NEXT_POLL_SECONDS
     if kind == "half_list":
-        _wait_for_events(system)
+        wait_for_events(system)
     live = [match.ref_id for match in system.live()]
     progress = Progress(system)
     began_at = time.time()
@@ -84,7 +84,7 @@ def test_good_data_is_kept_and_the_next_poll_is_correct(
     assert system.exits == []
 
 
-def _wait_for_events(system: System) -> None:
+def wait_for_events(system: System) -> None:
     """Waits until every live match has events."""
     sql = "SELECT COUNT(*) FROM scraping_matchevent WHERE match_id = %s AND is_current = %s AND action <> 'retract'"
 
