@@ -143,7 +143,7 @@ def record(report: ErrorReport) -> ScrapeError:
         http_status=report.http_status,
         retry_attempt=report.attempt,
         stage=report.stage,
-        duration_ms=round((time.monotonic() - facts.began) * 1000) if facts else None,
+        duration_ms=max(0, round((time.monotonic() - facts.began) * 1000)) if facts else None,
         requests=[_request_document(one) for one in facts.requests] if facts else [],
         evidence=storable(clean_document(report.known.evidence), EVIDENCE_LENGTH) if report.known else "",
     )

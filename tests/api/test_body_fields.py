@@ -80,32 +80,6 @@ def test_examples_have_no_other_fields(body: type[Body], shown: dict[str, object
     assert shown.keys() <= fields_of(body)
 
 
-def test_an_example_is_completed_by_new_fields() -> None:
-    schemas = {
-        "Ground": {
-            "properties": {
-                "city": {"type": "string"},
-                "roof": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-                "seats": {"type": "integer", "examples": [41000]},
-                "ends": {"type": "array", "items": {"$ref": "#/components/schemas/Ground"}},
-            },
-            "required": ["city", "roof", "seats"],
-        }
-    }
-    shown = {"city": "Leeds", "ends": [{"seats": 5, "city": "Headingley"}]}
-    assert openapi._completed(shown, {"$ref": "#/components/schemas/Ground"}, schemas) == {
-        "city": "Leeds",
-        "roof": None,
-        "seats": 41000,
-        "ends": [{"city": "Headingley", "roof": None, "seats": 5}],
-    }
-
-
-def test_an_example_is_not_completed_by_a_value_that_the_schema_does_not_give() -> None:
-    schemas = {"Ground": {"properties": {"city": {"type": "string"}}, "required": ["city"]}}
-    assert openapi._completed({}, {"$ref": "#/components/schemas/Ground"}, schemas) == {}
-
-
 def test_getters_exist_for_every_field_that_is_not_added() -> None:
     for body in subclasses(Body):
         rendered = {name for name, _ in bodies._getters(body)}

@@ -77,8 +77,8 @@ class TestArguments:
         load(name).add_arguments(parser)
         assert load(name).SUMMARY
         lengths = {"recovery": "times", "soak": "minutes", "load": "minutes", "accuracy": "speed", "night": "seeds"}
-        length = (lengths | {"pairing": "pairs"}).get(name, "seconds")
-        others = [] if name in ("accuracy", "pairing") else ["--matches", "5"]  # recordings, fixtures
+        length = (lengths | {"pairing": "pairs", "console": "rows"}).get(name, "seconds")
+        others = [] if name in ("accuracy", "pairing", "console") else ["--matches", "5"]  # recordings, fixtures, rows
         assert getattr(parser.parse_args([f"--{length}", "3", *others]), length) == 3
 
 

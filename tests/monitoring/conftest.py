@@ -6,6 +6,7 @@ import pytest
 
 from monitoring import views
 from monitoring.health import documents, grade_changes
+from monitoring.health.publisher import publisher
 from monitoring.metrics import exposition
 from monitoring.objectives import last_hour
 from victoryline.lib import availability
@@ -19,6 +20,7 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(exposition.page, "is_leading", lambda: True)
     monkeypatch.setattr(exposition, "_engine_page", lambda config: b"")  # none runs; the port may be another program's
     yield
+    publisher.stop()  # a started server of metrics enables it
     _forget()
 
 

@@ -128,6 +128,7 @@ def test_only_the_leader_exports_the_figures_of_the_system(client: Client, monke
     assert b"active_scrapers_count" in client.get("/metrics").content
     monkeypatch.setattr(exposition.page, "is_leading", lambda: False)
     exposition.published.forget()
-    served = {family.name for family in text_string_to_metric_families(client.get("/metrics").content.decode())}
+    page = client.get("/metrics", {"scope": "process"}).content.decode()
+    served = {family.name for family in text_string_to_metric_families(page)}
     assert served.isdisjoint(family.name for family in families(Evaluation(timezone.now())))
     assert own() <= served

@@ -28,6 +28,7 @@ BOUNDED_OTHERWISE = {
     "victoryline/lib/http/openapi.py: cache": "a function without arguments",
     "victoryline/lib/http/views.py: cache": "our views",
     "victoryline/lib/identity.py: cache": "a function without arguments",
+    "monitoring/admin/incident_entries.py: deque": "the reads of one page; MAX_READS at most",
     "victoryline/pool/connections.py: deque": "lost connections; never more than the pool's maximum",
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from scraping.errors import PayloadRejected, SchemaBreak
-from scraping.payloads import DiscoveredMatch, Payload, Sport
+from scraping.payloads import DiscoveredMatch, Payload, Sport, Status
 from scraping.sources import football, parsing
 from scraping.sources.base import Adapter, Endpoint, ListPlan, Reading, RefInfo, Request
 from scraping.sources.broken_parts import is_broken
@@ -59,12 +59,14 @@ class EspnSoccerAdapter(Adapter):
         event, series, venue, key_events = _event_in(data, reading.ref.source_event_id, url)
         events = events_of(event, key_events or ())
         has_events = key_events is not None or event.competitions[0].details is not None
-        is_partial = "header" in parsing.mapping(data) and not key_events  # its details lack most kinds
+        state = state_of(event, events, series=series, venue=venue)
+        # The details of a summary lack most kinds; before the start there are none.
+        is_partial = "header" in parsing.mapping(data) and not key_events and state.status is not Status.UPCOMING
         is_whole = has_events and not is_partial and not any(map(is_broken, EVENT_LISTS))
         scoring = [one.detail.get("team") for one in events if one.kind in football.GOALS]
         return self.payload(
             reading,
-            state_of(event, events, series=series, venue=venue),
+            state,
             events=events,
             has_events=has_events,
             events_are_complete=is_whole and (scoring.count("team_a"), scoring.count("team_b")) == goals_of(event),
