@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +28,13 @@ from tests.stadium_process import StadiumProcess
 
 pytestmark = [pytest.mark.django_db, pytest.mark.requirement("NFR-008")]
 RECORDED = Path(recordings.__file__).parents[2] / "tests" / "recordings"
+
+
+@pytest.fixture(autouse=True)
+def own_temp_dir_of_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command makes a temporary folder of its own the default one of its process."""
+    monkeypatch.setenv("TMPDIR", tempfile.gettempdir())
+    monkeypatch.setattr(tempfile, "tempdir", tempfile.gettempdir())
 
 
 def read(*words: Any, source: str = "crex", **options: Any) -> str:

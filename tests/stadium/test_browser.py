@@ -68,7 +68,7 @@ def test_crex_list_follows_the_matches(port: int, page: Page) -> None:
     with page.expect_response(lambda response: "getLiveMatches" in response.url) as listed:
         page.goto(f"http://127.0.0.1:{port}/crex/")
     assert listed.value.status == 200
-    assert page.locator(".live-card").count() == len(listed.value.json())
+    expect(page.locator(".live-card")).to_have_count(len(listed.value.json()))
 
 
 def test_sofascore_page_asks_for_event_and_incidents(port: int, page: Page) -> None:

@@ -45,7 +45,9 @@ class Browser:
         options = BrowserOptions(
             executable=program,
             owner=f"proxy-{uuid.uuid4().hex[:8]}",
-            timeouts=Timeouts(page_seconds=5, navigation_seconds=5, selector_seconds=2),
+            timeouts=Timeouts(
+                page_seconds=stretched(5), navigation_seconds=stretched(5), selector_seconds=stretched(2)
+            ),
         )
         self.sessions = self.run(self._start(options))
 
