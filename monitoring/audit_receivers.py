@@ -36,6 +36,7 @@ AUDITED: tuple[tuple[Signal, str, dict[str, Any]], ...] = (
     (signals.matches_kept_apart, "keep_apart", {"reason": "decided by an operator"}),
     (signals.source_overridden, "source_override", {"subject": "source_key"}),
     (signals.source_override_ended, "source_override_end", {"subject": "source_key"}),
+    (signals.source_changed, "source_changed", {"subject": "source_key", "reason": REQUESTED}),
     (signals.source_switched, "source_switch", {"subject": "source_key"}),
     (signals.team_alias_deleted, "alias_deleted", {"subject": "alias"}),
     (signals.scraper_restarted, audit.SOFT_RESTART, {"actor": "scheduler"}),

@@ -72,6 +72,8 @@ token_found = Signal()
 
 # A person replaced settings of a source until a time: source_key, values, until, reason, actor.
 source_overridden = Signal()
+# An operator has saved other values of a source: source_key, actor, and the new values by column.
+source_changed = Signal()
 # An override has ended, by its time or by a person: source_key, setting, reason, actor.
 source_override_ended = Signal()
 # A person enabled or disabled a source: source_key, is_enabled, reason, actor.

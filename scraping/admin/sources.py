@@ -16,6 +16,7 @@ from django.utils.html import format_html
 
 from scraping.admin import switchboard
 from scraping.models import ProxySession, Source, SourceOverride, UnknownValue
+from scraping.signals import source_changed
 from scraping.sources import ADAPTERS, reading_problem
 from victoryline.lib.admin import (
     BAD,
@@ -26,6 +27,7 @@ from victoryline.lib.admin import (
     HistoryAdmin,
     column,
     json_block,
+    username,
 )
 from victoryline.lib.operator_actions import OperatorActionsMixin
 
@@ -104,6 +106,14 @@ class SourceAdmin(OperatorActionsMixin, ConsoleAdmin):
         rows: QuerySet[Source] = super().get_queryset(request)
         current = SourceOverride.objects.filter(ended_at=None)
         return rows.select_related("breaker").prefetch_related(Prefetch("overrides", current))
+
+    def save_model(self, request: HttpRequest, obj: Source, form: forms.ModelForm[Source], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        changes = {name: form.cleaned_data[name] for name in form.changed_data}
+        if changes:
+            source_changed.send_robust(
+                sender=Source, source_key=obj.key, actor=username(request), now=timezone.now(), **changes
+            )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """A source needs an adapter, so it comes with the code and its configuration."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from monitoring.models import AuditEntry
 from scraping.models import Source
 from tests.factories import make_source
 
@@ -36,6 +37,13 @@ def test_selectors_apply_at_once(admin_client: Client, board: Source) -> None:
     assert not post(admin_client, board, selectors=own, read_way="attached")
     board.refresh_from_db()
     assert (board.selectors, board.read_way) == (own, "attached")
+
+
+@pytest.mark.requirement("BX-11")
+def test_a_change_is_audited_with_its_values_and_operator(admin_client: Client, board: Source) -> None:
+    assert not post(admin_client, board, precedence_weight=10)
+    entry = AuditEntry.objects.get(action_type="source_changed")
+    assert (entry.actor, entry.target, entry.metadata["precedence_weight"]) == ("admin", "board", 10)
 
 
 @pytest.mark.parametrize(
