@@ -95,7 +95,7 @@ def what_next(task: ScrapeTask) -> str:
         return "Nothing: the task is retried automatically."
     advice = ERROR_RULES[ErrorClass(task.error_class)].advice if task.error_class else "Check the reason above."
     return (
-        f"{advice} Then press Retry: the task is due at once, with all of its attempts. Discard it if nobody needs it."
+        f"{advice} Then press Retry: the task is due at once, with all of its attempts. Discard it if it is not needed."
     )
 
 

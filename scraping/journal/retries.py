@@ -68,7 +68,7 @@ def retry(*, task_ids: Iterable[int], actor: str, now: datetime, reason: str = "
 
 
 def discard(*, task_ids: Collection[int], actor: str, reason: str, now: datetime) -> RetryOutcome:
-    """Ends failed and dead tasks that nobody needs any more, and resolves their errors."""
+    """Ends failed and dead tasks that are not needed any more, and resolves their errors."""
     outcome = _change(task_ids, TaskState.DISCARDED, actor=actor, reason=reason, now=now, finished_at=now)
     error_log.resolve_discarded(outcome.retried, now=now)
     return outcome

@@ -18,7 +18,7 @@ from victoryline.lib.operators import name_of, rehearsal
 VERBS = {
     "list": ("List", "Show tasks."),
     "retry": ("Retried", "Retry failed and dead tasks, except where their work was done since."),
-    "discard": ("Discarded", "End failed and dead tasks that nobody needs any more."),
+    "discard": ("Discarded", "End failed and dead tasks that are not needed any more."),
     "cancel": ("Cancelled", "End tasks that no worker has taken yet."),
 }
 LISTED = 100

@@ -63,9 +63,13 @@ class Contradiction(Incident):
         """The conflict stays open until the sources agree; the other value is served now."""
         served = "SELECT id FROM scraping_conflict WHERE resolved_at IS NULL AND chosen_source = %s"
         wait_for(lambda: system.database.rows(served, "espncricinfo"), seconds=60, what="the other value")
+        wait_for(lambda: self._is_listed(operator), seconds=60, what="the other value in the list of conflicts")
+
+    def _is_listed(self, operator: Operator) -> bool:
         operator.overview()
         operator.follow("Conflicts")
-        operator.sees(re.compile(r"\d+ \(espncricinfo\)"))
+        operator.sees("served")
+        return operator.page.locator("#main .field-served", has_text="espncricinfo").count() > 0
 
 
 class WrongPairing(Incident):
