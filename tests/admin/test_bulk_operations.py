@@ -111,7 +111,7 @@ class TestPages:
         ids, other = dead_tasks(3), make_task(make_watched()[1], state=TaskState.FAILED)
         url = start_page("scraping.scrapetask", "retry", "state__exact=DEAD&o=1")
         preview = admin_client.get(url).content.decode()
-        assert "Retry: 3 scrape tasks" in preview
+        assert "Retry: 3 tasks" in preview
         assert "Selected by state: DEAD." in preview
         assert ScrapeTask.objects.filter(state=TaskState.DEAD).count() == 3
         page = admin_client.post(url, SUBMITTED | {"reason": "the site is back"}, follow=True).content.decode()
