@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.patience import wait_for
+
 from .test_server import ask, stadium
 
 pytestmark = pytest.mark.slow
@@ -65,10 +67,14 @@ def test_crex_page_kept_open_shows_what_a_fresh_one_shows(tmp_path: Path, page: 
 
 
 def test_crex_list_follows_the_matches(port: int, page: Page) -> None:
-    with page.expect_response(lambda response: "getLiveMatches" in response.url) as listed:
-        page.goto(f"http://127.0.0.1:{port}/crex/")
-    assert listed.value.status == 200
-    expect(page.locator(".live-card")).to_have_count(len(listed.value.json()))
+    def has_a_card_for_each_match() -> bool:
+        with page.expect_response(lambda response: "getLiveMatches" in response.url) as listed:
+            page.goto(f"http://127.0.0.1:{port}/crex/")
+        assert listed.value.status == 200
+        return page.locator(".live-card").count() == len(listed.value.json())
+
+    # Not always at once: a match may begin between the page and the response.
+    wait_for(has_a_card_for_each_match, what="a card for each listed match")
 
 
 def test_sofascore_page_asks_for_event_and_incidents(port: int, page: Page) -> None:
