@@ -209,16 +209,8 @@ class ErrorGroupAdmin(OperatorActionsMixin, HistoryAdmin):
     )
     affected = column("affected matches", _affected)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> Any:
-        group = self.get_object(request, object_id) if object_id else None
-        shown = {"charts": [_trend(group, timezone.now())], "charts_label": "Trend"} if group else {}
-        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+    def page_context(self, row: ErrorGroup) -> dict[str, Any]:
+        return {"charts": [_trend(row, timezone.now())], "charts_label": "Trend"}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ErrorGroup]:
         dead = ScrapeError.objects.filter(OPEN_DEAD, group=OuterRef("pk")).order_by().values("group")

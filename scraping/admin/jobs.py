@@ -198,16 +198,8 @@ class ScrapeJobAdmin(OperatorActionsMixin, HistoryAdmin):
                 job.view = views[job.pk]
         return response
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> Any:
-        job = self.get_object(request, object_id) if object_id else None
-        shown = {"job_page": _page(job)} if job is not None and job.kind != JobKind.WATCH else {}
-        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+    def page_context(self, row: ScrapeJob) -> dict[str, Any]:
+        return {"job_page": _page(row)} if row.kind != JobKind.WATCH else {}
 
     def has_start_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         # A method: unfold's check of a dotted name reads the database, which has no tables before the first migration.

@@ -174,19 +174,8 @@ class BulkOperationAdmin(OperatorActionsMixin, HistoryAdmin):
     progress = column("progress", _progress)
     undo = column("undo", _undo_link)
 
-    class Media:
-        js = ("victoryline/job.js",)
-
     def get_custom_urls(self) -> tuple[tuple[str, str, Any], ...]:
         return (("start/<str:table>/<str:action>/", "scraping_bulkoperation_start", start_view),)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> Any:
-        operation = self.get_object(request, object_id) if object_id else None
-        shown = {"operation": operation, "state_colour": STATE_COLOURS.get(operation.state, "")} if operation else {}
-        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+    def page_context(self, row: BulkOperation) -> dict[str, Any]:
+        return {"operation": row, "state_colour": STATE_COLOURS.get(row.state, "")}

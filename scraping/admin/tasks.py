@@ -292,12 +292,8 @@ class ScrapeTaskAdmin(OperatorActionsMixin, HistoryAdmin):
     shown_group = column("error group", lambda task: group_line(_last_error(task)))
     shown_files = column("evidence", _files)
 
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
-    ) -> Any:
-        task = self.get_object(request, object_id) if object_id else None
-        shown = {"task_page": _page(task)} if task is not None else {}
-        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+    def page_context(self, row: ScrapeTask) -> dict[str, Any]:
+        return {"task_page": _page(row)}
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[ScrapeTask], search_term: str

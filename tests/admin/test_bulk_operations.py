@@ -122,6 +122,16 @@ class TestPages:
         entry = AuditEntry.objects.get(action_type="bulk_started")
         assert (entry.actor, entry.trigger_condition) == ("admin", "the site is back")
 
+    def test_the_page_of_an_operation_renews_itself_until_its_end(self, admin_client: Client) -> None:
+        operation = begin(dead_tasks(2))
+        page = reverse("admin:scraping_bulkoperation_change", args=[operation.pk])
+        is_live = 'id="operation-live" class="console-section flex flex-col gap-4 mb-8" data-live="2"'
+        assert is_live in admin_client.get(page).content.decode()
+        operations.work(operation.pk, seconds=60)
+        ended = admin_client.get(page).content.decode()
+        assert 'id="operation-live"' in ended
+        assert is_live not in ended
+
     def test_a_sensitive_action_needs_a_reason_and_pausing_can_be_undone(self, admin_client: Client) -> None:
         before, match = (make_watched(title=title)[0] for title in ("Kenya vs Nepal", "India vs Oman"))
         Match.objects.filter(pk=before.pk).update(lifecycle=MatchLifecycle.PAUSED, pause_until=timezone.now())

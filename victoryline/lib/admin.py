@@ -70,6 +70,21 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # unfold publishes no typ
         own = {*self.list_editable, *(self.list_display_links or ())}
         return [name if name in own or name not in fields else column_of(fields[name]) or name for name in names]
 
+    def page_context(self, row: Any) -> dict[str, Any]:
+        """Returns what the templates of a row's page show in addition to its fields."""
+        return {}
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        row = self.get_object(request, object_id) if object_id else None
+        shown = {} if row is None else self.page_context(row)
+        return super().changeform_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+
     def formfield_for_dbfield(self, db_field: Field[Any, Any], request: HttpRequest, **options: Any) -> Any:
         if isinstance(db_field, URLField):
             options["assume_scheme"] = "https"  # the default of Django 6
